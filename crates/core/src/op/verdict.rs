@@ -1,0 +1,107 @@
+//! The store's answer to a claim.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::holder::{PublicId, Who};
+use crate::mode::Kind;
+use crate::time::LeaseTime;
+use crate::token::Stamp;
+
+/// How a claim stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The lock is ours.
+    Granted(Grant),
+    /// In line for it.
+    Queued(Queued),
+    /// Held, and the claim did not want to wait.
+    Busy(Blocker),
+    /// Not possible.
+    Refused(Refusal),
+}
+
+/// Proof of a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// The store's half of the fencing token.
+    pub stamp: Stamp,
+    /// What is left of the lease.
+    pub remaining: Duration,
+    /// Who waits behind it.
+    pub line: Line,
+}
+
+/// The queue in one glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Line {
+    /// How many wait; a pending upgrade counts as one.
+    pub waiters: u32,
+    /// Whether a fair waiter is among them.
+    pub fair: bool,
+}
+
+/// A place in the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    /// The record's last stamp: a pushed grant that is not higher is stale.
+    pub last: Stamp,
+    /// Waiters in front; a pending upgrade of another counts as one.
+    pub ahead: u32,
+    /// The holder that ends last, if anybody holds.
+    pub blocker: Option<Blocker>,
+}
+
+/// Who stands in the way, for error messages and for knowing when to ask again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocker {
+    /// The holder's public id.
+    pub holder: PublicId,
+    /// The process behind it.
+    pub who: Arc<Who>,
+    /// What is left of its lease.
+    pub remaining: Duration,
+}
+
+/// Why a claim cannot be served at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The claim arrived after its not-after; the store's clock is given.
+    #[error("the request arrived too late (the store's clock says {now:?})")]
+    Late {
+        /// The store's clock.
+        now: LeaseTime,
+    },
+    /// The claim's id has already ended.
+    #[error("the request was already finished")]
+    Done,
+    /// The name is in use by another kind of lock.
+    #[error("it is in use as a {actual}, not as a {asked}; use one kind and capacity per name")]
+    WrongKind {
+        /// What the claim asked for.
+        asked: Kind,
+        /// What the record is.
+        actual: Kind,
+    },
+    /// The queue is at its bound.
+    #[error("its queue is full ({limit} waiters)")]
+    QueueFull {
+        /// The bound.
+        limit: u32,
+    },
+    /// The lease is longer than this store allows.
+    #[error("the lease is longer than this store allows ({max:?})")]
+    LeaseTooLong {
+        /// The store's maximum.
+        max: Duration,
+    },
+    /// The hold to upgrade is not there.
+    #[error("the read hold to upgrade has ended")]
+    NotHolder,
+    /// Another reader is waiting to upgrade; both would wait for each other.
+    #[error(
+        "another reader is already waiting to upgrade, and both would wait for each other; release and take the write lock"
+    )]
+    UpgradePending,
+}

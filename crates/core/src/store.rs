@@ -1,0 +1,183 @@
+//! The contract that every store keeps, and that its implementors read.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+
+use crate::holder::InboxId;
+use crate::name::LockName;
+use crate::op::{News, Op, RecordView, Reply};
+use crate::time::{LeaseTime, RunId};
+
+/// The future answer of a store. Owned, so it can outlive whoever asked.
+pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'static>>;
+
+/// The future answers to a batch, one each, in order.
+pub type Answers = Pin<Box<dyn Future<Output = Vec<Result<Reply, StoreError>>> + Send + 'static>>;
+
+/// A place that arbitrates locks.
+///
+/// # Contract
+/// - **One ledger per name.** [`apply`](Self::apply) answers as [`crate::ledger::Record::apply`] would, reply for reply. Operations on one
+///   name take effect one at a time; each takes effect whole or not at all.
+/// - **Settled.** When a reply says `more`, the store itself applies [`Op::Tend`] until it does not.
+/// - **Sent when polled.** Nothing leaves before the future is first polled. Once polled it may be dropped at any time;
+///   the operation may then still be executed.
+/// - **Honest about the unknown.** An error says [`Outcome::NotExecuted`] only when the operation cannot have taken effect and
+///   never will. Anything else is [`Outcome::Unknown`]. Stores do not resend by themselves.
+/// - **Push after effect.** News goes to the inboxes after the operation took effect, at most once, in any order, possibly never.
+///   It must not be delivered while a lock of the store is held: inboxes call back.
+/// - **Retention.** A record outlives its last lease end, live-until, done mark and stamp by the retention time and then
+///   leaves nothing behind.
+/// - **Names are opaque.** Two names never share a record, whatever characters they hold.
+///
+/// # Lanes
+/// A store may be used from many threads. [`lane`](Self::lane) gives a handle to the same records with a connection of its own: the
+/// renewal thread has one, so that a stalled claim delays no renewal, and calls on one lane take effect in the order they
+/// were first polled.
+///
+/// # Wrappers
+/// There are no default methods: a wrapper that forgets one does not compile. A wrapper's `Display` nests the inner one's.
+pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
+    /// What this store can and cannot do. Constant for the life of the handle.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The store's lease clock as far as this handle knows it, without asking: from the last reply and the time since.
+    ///
+    /// Claims take their not-after from it. No deadline rests on it.
+    fn time(&self) -> LeaseTime;
+
+    /// Applies one operation to one lock.
+    fn apply(&self, name: LockName, op: Op) -> Answer<Reply>;
+
+    /// Applies many operations, to any locks, in as few round trips as possible; one result each, in order.
+    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers;
+
+    /// Lists locks that somebody holds or waits for, a bounded piece at a time.
+    fn list(&self, query: Listing) -> Answer<Page>;
+
+    /// Delivers news for `inbox` from now on, until the receiver is gone. Ready once pushes cannot be missed.
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()>;
+
+    /// Another handle to the same records, with a connection of its own.
+    fn lane(&self) -> Arc<dyn Store>;
+}
+
+/// Where a store delivers news.
+pub trait Inbox: Send + Sync {
+    /// One message. Called without any lock of the store held; must not block.
+    fn deliver(&self, push: Push);
+
+    /// Whether pushes arrive. After `true`, anything may have been missed in between.
+    fn connected(&self, up: bool);
+}
+
+/// A message from a store to an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Push {
+    /// Which lock.
+    pub name: LockName,
+    /// The store's life that sent it.
+    pub run: RunId,
+    /// What happened.
+    pub news: News,
+}
+
+/// What a store can do. Unsupported requests are refused by the library before anything is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Stamps grow strictly per name: tokens fence.
+    pub fencing: bool,
+    /// Waiters queue in the store and are handed the lock. Without it the library polls.
+    pub queue: bool,
+    /// Shared holds.
+    pub shared: bool,
+    /// Semaphores.
+    pub permits: bool,
+    /// Listing and inspecting.
+    pub inspect: bool,
+    /// Calls are answered within their first poll as a rule: no I/O, so they may run inside a `drop`.
+    pub in_process: bool,
+}
+
+impl Capabilities {
+    /// Everything the ledger does, over I/O.
+    pub const FULL: Self =
+        Self { fencing: true, queue: true, shared: true, permits: true, inspect: true, in_process: false };
+}
+
+/// Which locks to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// A glob over lock names; `None` for all.
+    pub pattern: Option<String>,
+    /// Where the previous page ended.
+    pub after: Option<String>,
+    /// At most this many rows, or the store's own choice if zero.
+    pub limit: usize,
+}
+
+/// A piece of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// Locks, in the store's order.
+    pub rows: Vec<(LockName, RecordView)>,
+    /// Give this as `after` for the next piece; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// Why a store gave no answer, and whether the operation may have taken effect.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct StoreError {
+    /// What sort of trouble.
+    pub kind: StoreErrorKind,
+    /// Whether it was, or may yet be, executed.
+    pub outcome: Outcome,
+    /// One line for people, without secrets.
+    pub message: String,
+    /// What lies beneath.
+    #[source]
+    pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl StoreError {
+    /// An error whose operation certainly did not take effect.
+    pub fn not_executed(kind: StoreErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, outcome: Outcome::NotExecuted, message: message.into(), source: None }
+    }
+
+    /// An error after which nobody knows.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self { kind: StoreErrorKind::Unavailable, outcome: Outcome::Unknown, message: message.into(), source: None }
+    }
+
+    /// Whether trying again can help.
+    pub fn is_transient(&self) -> bool {
+        self.kind == StoreErrorKind::Unavailable
+    }
+}
+
+/// What sort of trouble a store is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// Cannot be reached or does not answer now; it may later.
+    Unavailable,
+    /// Refuses us: credentials or permissions.
+    Denied,
+    /// Answers, but is not fit for locks (wrong role, read-only, out of memory, foreign data at our key).
+    Unfit,
+    /// Does not do this; see [`Capabilities`].
+    Unsupported,
+}
+
+/// Whether a failed operation took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It did not and will not.
+    NotExecuted,
+    /// It may have, or may yet.
+    Unknown,
+}
