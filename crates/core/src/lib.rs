@@ -7,10 +7,12 @@
 //! |---|---|
 //! | [`name`], [`holder`], [`token`], [`lease`], [`mode`], [`time`] | values that are checked once and then right |
 //! | [`op`] | what a client asks of a store, and what the store answers |
+//! | [`ledger`] | the specification: one lock's record, `apply(now, op) -> reply + effects` |
 //! | [`store`] | the contract that every store keeps |
 
 pub mod holder;
 pub mod lease;
+pub mod ledger;
 pub mod mode;
 pub mod name;
 pub mod op;

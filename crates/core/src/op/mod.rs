@@ -4,6 +4,7 @@
 //! port of it, and `tests/model.rs` holds an independent third telling.
 //!
 //! # What every operation does first
+//! 0. *A clock that stepped back.* A lease end or live-until that is later than its own length from now is cut to that.
 //! 1. *Expiry.* A holder whose lease end is not later than now is gone. A waiter whose inbox's live-until is not later
 //!    than now is dead, and leaves when it stands at the head of the queue.
 //! 2. *Hand-off.* While the head of the queue fits beside the holders it becomes one, in queue order, and its inbox is
@@ -20,7 +21,7 @@
 //!
 //! # One way only
 //! An id is queued, then granted, then done. Done ids are remembered until the not-after of their claim when they ended
-//! by expiry, death, or a `Release` that names one; a claim that arrives for a remembered id is refused as
+//! by expiry, death, upgrade, an immediate revocation, or a `Release` that names one; a claim that arrives for a remembered id is refused as
 //! [`Refusal::Done`].
 
 mod claim;

@@ -15,8 +15,8 @@ pub enum Verdict {
     Granted(Grant),
     /// In line for it.
     Queued(Queued),
-    /// Held, and the claim did not want to wait.
-    Busy(Blocker),
+    /// Held or promised to a waiter, and the claim did not want to wait. Names the holder, or the next in line.
+    Busy(Option<Blocker>),
     /// Not possible.
     Refused(Refusal),
 }

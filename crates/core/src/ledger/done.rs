@@ -1,0 +1,47 @@
+//! Ids that have ended but whose claim may still be on its way: a late copy must not come back to life.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::holder::HolderId;
+use crate::time::LeaseTime;
+
+/// Done marks, each kept through its claim's not-after.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Done {
+    marks: BTreeMap<HolderId, LeaseTime>,
+    order: BTreeSet<(LeaseTime, HolderId)>,
+}
+
+impl Done {
+    /// Remembers an id through `not_after`, unless that has passed.
+    pub(super) fn mark(&mut self, id: HolderId, not_after: LeaseTime, now: LeaseTime) {
+        if not_after < now {
+            return;
+        }
+        if let Some(old) = self.marks.insert(id, not_after) {
+            self.order.remove(&(old, id));
+        }
+        self.order.insert((not_after, id));
+    }
+
+    pub(super) fn contains(&self, id: HolderId, now: LeaseTime) -> bool {
+        self.marks.get(&id).is_some_and(|until| *until >= now)
+    }
+
+    /// Drops at most `work` marks whose time has passed.
+    pub(super) fn forget(&mut self, now: LeaseTime, work: u32) {
+        for _ in 0..work {
+            let Some(&(until, id)) = self.order.first().filter(|(until, _)| *until < now) else { return };
+            self.order.remove(&(until, id));
+            self.marks.remove(&id);
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<LeaseTime> {
+        self.order.last().map(|(until, _)| *until)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.marks.is_empty()
+    }
+}

@@ -1,0 +1,110 @@
+//! How claims and upgrades enter the record.
+
+use crate::holder::HolderId;
+use crate::mode::Mode;
+use crate::op::{Blocker, Claim, Grant, Patience, Queued, Refusal, Upgrade, Verdict};
+
+use super::queue::{Pending, Waiter};
+use super::{Record, Step};
+
+impl Record {
+    pub(super) fn acquire(&mut self, step: &mut Step<'_>, claim: &Claim) -> Verdict {
+        if let Some(verdict) = self.replay(step, claim).or_else(|| self.refuse(step, claim)) {
+            return verdict;
+        }
+        if !step.more && !self.somebody_waits() && self.holders.fits(claim.mode, step.limits.sharers) {
+            return Verdict::Granted(self.grant(step.now, claim, claim.lease.length()));
+        }
+        if claim.patience == Patience::Try {
+            return Verdict::Busy(self.in_the_way(step));
+        }
+        if self.queue.len() >= step.limits.waiters {
+            return Verdict::Refused(Refusal::QueueFull { limit: step.limits.waiters });
+        }
+        self.enqueue(step, claim)
+    }
+
+    pub(super) fn upgrade(&mut self, step: &mut Step<'_>, upgrade: &Upgrade) -> Verdict {
+        let claim = &upgrade.claim;
+        if let Some(verdict) = self.replay(step, claim).or_else(|| self.refuse(step, claim)) {
+            return verdict;
+        }
+        if self.holders.get(upgrade.from).is_none_or(|hold| hold.mode != Mode::Shared) {
+            return Verdict::Refused(Refusal::NotHolder);
+        }
+        if self.upgrade.is_some() {
+            return Verdict::Refused(Refusal::UpgradePending);
+        }
+        if self.holders.only(upgrade.from) {
+            self.end_hold(step.now, upgrade.from);
+            return Verdict::Granted(self.grant(step.now, claim, claim.lease.length()));
+        }
+        if claim.patience == Patience::Try {
+            return Verdict::Busy(self.in_the_way(step));
+        }
+        step.notice |= !self.somebody_waits();
+        self.queue.enlist(claim, step.now.lease);
+        let waiter = Waiter { claim: claim.clone(), since: step.now.wall };
+        self.upgrade = Some(Pending { from: upgrade.from, waiter });
+        Verdict::Queued(self.queued(step, 0))
+    }
+
+    /// The answer to a claim whose id the record knows: what it is now.
+    fn replay(&mut self, step: &Step<'_>, claim: &Claim) -> Option<Verdict> {
+        if let Some(grant) = self.grant_of(step, claim.id) {
+            return Some(Verdict::Granted(grant));
+        }
+        let ahead = self.place_of(claim.id)?;
+        self.queue.refresh(claim.inbox, step.now.lease, claim.window * 2);
+        Some(Verdict::Queued(self.queued(step, ahead)))
+    }
+
+    fn refuse(&self, step: &Step<'_>, claim: &Claim) -> Option<Verdict> {
+        let now = step.now.lease;
+        let asked = claim.mode.kind();
+        let refusal = if self.done.contains(claim.id, now) {
+            Refusal::Done
+        } else if claim.not_after < now {
+            Refusal::Late { now }
+        } else if claim.lease.length() > step.limits.max_lease {
+            Refusal::LeaseTooLong { max: step.limits.max_lease }
+        } else if let Some(actual) = self.kind.filter(|actual| self.in_use() && *actual != asked) {
+            Refusal::WrongKind { asked, actual }
+        } else {
+            return None;
+        };
+        Some(Verdict::Refused(refusal))
+    }
+
+    fn enqueue(&mut self, step: &mut Step<'_>, claim: &Claim) -> Verdict {
+        let ahead = self.line().waiters;
+        step.notice |= !self.somebody_waits() || (claim.fair && !self.queue.has_fair());
+        self.kind = Some(claim.mode.kind());
+        self.queue.push(Waiter { claim: claim.clone(), since: step.now.wall }, step.now.lease);
+        Verdict::Queued(self.queued(step, ahead))
+    }
+
+    pub(super) fn queued(&self, step: &Step<'_>, ahead: u32) -> Queued {
+        Queued { last: self.last, ahead, blocker: self.holders.blocker(step.now.lease) }
+    }
+
+    pub(super) fn grant_of(&self, step: &Step<'_>, id: HolderId) -> Option<Grant> {
+        let hold = self.holders.get(id)?;
+        Some(Grant { stamp: hold.stamp, remaining: hold.remaining(step.now.lease), line: self.line() })
+    }
+
+    /// How many stand before an id that waits, as a waiter or as a pending upgrade.
+    fn place_of(&self, id: HolderId) -> Option<u32> {
+        if self.upgrade.as_ref().is_some_and(|pending| pending.waiter.claim.id == id) {
+            return Some(0);
+        }
+        self.queue.ahead(&[id])[0].map(|ahead| ahead + u32::from(self.upgrade.is_some()))
+    }
+
+    // With work left over nobody may hold yet; then whoever is next is named.
+    fn in_the_way(&self, step: &Step<'_>) -> Option<Blocker> {
+        let holder = self.holders.blocker(step.now.lease);
+        let waiting = || self.upgrade.as_ref().map(|pending| &pending.waiter).or_else(|| self.queue.head());
+        holder.or_else(|| waiting().map(Waiter::blocker))
+    }
+}

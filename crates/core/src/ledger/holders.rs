@@ -1,0 +1,149 @@
+//! Who holds now, indexed by id and by lease end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::holder::{HolderId, InboxId, Who};
+use crate::mode::Mode;
+use crate::op::{Blocker, Claim};
+use crate::time::{LeaseTime, Now, WallTime};
+use crate::token::Stamp;
+
+/// One hold.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Holding {
+    pub(super) inbox: InboxId,
+    pub(super) who: Arc<Who>,
+    pub(super) mode: Mode,
+    pub(super) stamp: Stamp,
+    pub(super) since: WallTime,
+    pub(super) not_after: LeaseTime,
+    pub(super) revoked: Option<String>,
+    length: Duration,
+    end: LeaseTime,
+}
+
+impl Holding {
+    pub(super) fn new(claim: &Claim, stamp: Stamp, first: Duration, now: Now) -> Self {
+        Self {
+            inbox: claim.inbox,
+            who: Arc::clone(&claim.who),
+            mode: claim.mode,
+            stamp,
+            since: now.wall,
+            not_after: claim.not_after,
+            revoked: None,
+            length: claim.lease.length(),
+            end: now.lease + first,
+        }
+    }
+
+    /// What is left of the lease; never above its length, whatever the clock does.
+    pub(super) fn remaining(&self, now: LeaseTime) -> Duration {
+        self.end.since(now).min(self.length)
+    }
+
+    pub(super) fn blocker(&self, id: HolderId, now: LeaseTime) -> Blocker {
+        Blocker { holder: id.public(), who: Arc::clone(&self.who), remaining: self.remaining(now) }
+    }
+}
+
+/// All holds of one lock.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Holders {
+    by_id: BTreeMap<HolderId, Holding>,
+    ends: BTreeSet<(LeaseTime, HolderId)>,
+    permits: u64,
+}
+
+impl Holders {
+    pub(super) fn insert(&mut self, id: HolderId, hold: Holding) {
+        self.ends.insert((hold.end, id));
+        self.permits += permits(hold.mode);
+        self.by_id.insert(id, hold);
+    }
+
+    pub(super) fn remove(&mut self, id: HolderId) -> Option<Holding> {
+        let hold = self.by_id.remove(&id)?;
+        self.ends.remove(&(hold.end, id));
+        self.permits -= permits(hold.mode);
+        Some(hold)
+    }
+
+    pub(super) fn get(&self, id: HolderId) -> Option<&Holding> {
+        self.by_id.get(&id)
+    }
+
+    /// For changes other than the lease end and the permits, which are indexed.
+    pub(super) fn get_mut(&mut self, id: HolderId) -> Option<&mut Holding> {
+        self.by_id.get_mut(&id)
+    }
+
+    /// Starts a lease anew.
+    pub(super) fn renew(&mut self, id: HolderId, length: Duration, now: LeaseTime) {
+        if let Some(hold) = self.by_id.get_mut(&id) {
+            self.ends.remove(&(hold.end, id));
+            hold.length = length;
+            hold.end = now + length;
+            self.ends.insert((hold.end, id));
+        }
+    }
+
+    /// A hold whose lease end has come.
+    pub(super) fn expired(&self, now: LeaseTime) -> Option<HolderId> {
+        self.ends.first().filter(|(end, _)| *end <= now).map(|(_, id)| *id)
+    }
+
+    /// Whether a hold of this mode may join the ones there are.
+    pub(super) fn fits(&self, mode: Mode, sharers: u32) -> bool {
+        match mode {
+            Mode::Exclusive => self.is_empty(),
+            Mode::Shared => !self.has_exclusive() && self.by_id.len() < usize::try_from(sharers).unwrap_or(usize::MAX),
+            Mode::Permits { count, of } => self.permits + u64::from(count.get()) <= u64::from(of.get()),
+        }
+    }
+
+    /// Whether `id` is the only holder.
+    pub(super) fn only(&self, id: HolderId) -> bool {
+        self.by_id.len() == 1 && self.by_id.contains_key(&id)
+    }
+
+    /// The holder that ends last.
+    pub(super) fn blocker(&self, now: LeaseTime) -> Option<Blocker> {
+        let (_, id) = self.ends.last()?;
+        self.by_id.get(id).map(|hold| hold.blocker(*id, now))
+    }
+
+    pub(super) fn last_end(&self) -> Option<LeaseTime> {
+        self.ends.last().map(|(end, _)| *end)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (HolderId, &Holding)> {
+        self.by_id.iter().map(|(id, hold)| (*id, hold))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Cuts every lease end to at most its length from now.
+    pub(super) fn clamp(&mut self, now: LeaseTime) {
+        for hold in self.by_id.values_mut() {
+            hold.end = hold.end.min(now + hold.length);
+        }
+        self.ends = self.by_id.iter().map(|(id, hold)| (hold.end, *id)).collect();
+    }
+
+    // An exclusive hold is alone, so looking at one hold is enough.
+    fn has_exclusive(&self) -> bool {
+        self.by_id.values().next().is_some_and(|hold| hold.mode == Mode::Exclusive)
+    }
+}
+
+fn permits(mode: Mode) -> u64 {
+    match mode {
+        Mode::Permits { count, .. } => u64::from(count.get()),
+        Mode::Exclusive | Mode::Shared => 0,
+    }
+}

@@ -1,0 +1,38 @@
+//! How entries stay: renewals of holds, heartbeats of waiters. Neither ever creates anything.
+
+use crate::holder::HolderId;
+use crate::op::{Heartbeat, Renew, Renewal, Standing};
+
+use super::{Record, Step};
+
+impl Record {
+    pub(super) fn renew(&mut self, step: &Step<'_>, renew: &Renew) -> Renewal {
+        let now = step.now.lease;
+        let Some(hold) = self.holders.get(renew.id) else { return Renewal::NotHolder };
+        if let Some(reason) = &hold.revoked {
+            return Renewal::Revoked { reason: reason.clone(), remaining: hold.remaining(now) };
+        }
+        let stamp = hold.stamp;
+        let remaining = renew.lease.length().min(step.limits.max_lease);
+        self.holders.renew(renew.id, remaining, now);
+        Renewal::Renewed { stamp, remaining, line: self.line() }
+    }
+
+    pub(super) fn heartbeat(&self, step: &mut Step<'_>, beat: &Heartbeat) -> Vec<Standing> {
+        // The first notice to the holders may have been lost.
+        step.notice = true;
+        let ahead = self.queue.ahead(&beat.ids);
+        beat.ids.iter().zip(ahead).map(|(id, ahead)| self.standing(step, *id, ahead)).collect()
+    }
+
+    fn standing(&self, step: &Step<'_>, id: HolderId, ahead: Option<u32>) -> Standing {
+        if let Some(grant) = self.grant_of(step, id) {
+            return Standing::Granted(grant);
+        }
+        match (&self.upgrade, ahead) {
+            (Some(pending), _) if pending.waiter.claim.id == id => Standing::Queued(self.queued(step, 0)),
+            (upgrade, Some(ahead)) => Standing::Queued(self.queued(step, ahead + u32::from(upgrade.is_some()))),
+            (_, None) => Standing::Gone,
+        }
+    }
+}

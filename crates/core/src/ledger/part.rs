@@ -1,0 +1,76 @@
+//! How entries leave by somebody's will: release, downgrade, revoke.
+
+use crate::holder::HolderId;
+use crate::mode::Mode;
+use crate::op::{Downgraded, Effect, News, Parted, Release, ReleaseReply, Revocation, Revoke, Revoked, Target};
+
+use super::{Record, Step};
+
+impl Record {
+    pub(super) fn release(&mut self, step: &mut Step<'_>, release: &Release) -> ReleaseReply {
+        let parted = self.part(release.id);
+        if let Some(not_after) = release.not_after {
+            self.done.mark(release.id, not_after, step.now.lease);
+        }
+        let again = release.again.as_ref().map(|claim| {
+            // The hand-off comes first: whoever waited stands before the one who comes back.
+            self.settle(step);
+            self.acquire(step, claim)
+        });
+        ReleaseReply { parted, again }
+    }
+
+    fn part(&mut self, id: HolderId) -> Parted {
+        if self.holders.remove(id).is_some() {
+            Parted::Hold
+        } else if self.queue.remove(id).is_some() || self.withdraw(id) {
+            Parted::Place
+        } else {
+            Parted::Nothing
+        }
+    }
+
+    fn withdraw(&mut self, id: HolderId) -> bool {
+        let pending = self.upgrade.as_ref().is_some_and(|pending| pending.waiter.claim.id == id);
+        pending && self.take_upgrade().is_some()
+    }
+
+    pub(super) fn downgrade(&mut self, step: &Step<'_>, id: HolderId) -> Downgraded {
+        if self.withdraw(id) {
+            return Downgraded::Withdrawn;
+        }
+        let Some(hold) = self.holders.get_mut(id).filter(|hold| hold.mode.kind() == Mode::Shared.kind()) else {
+            return Downgraded::NotHolder;
+        };
+        hold.mode = Mode::Shared;
+        self.grant_of(step, id).map_or(Downgraded::NotHolder, Downgraded::Shared)
+    }
+
+    pub(super) fn revoke(&mut self, step: &mut Step<'_>, revoke: &Revoke) -> Revoked {
+        let named = |(id, stamp): (HolderId, _)| match revoke.target {
+            Target::Stamp(target) => stamp == target,
+            Target::Holder(target) => id.public() == target,
+        };
+        let Some(id) =
+            self.holders.iter().map(|(id, hold)| (id, hold.stamp)).find(|hold| named(*hold)).map(|hold| hold.0)
+        else {
+            return Revoked::NoSuchHolder;
+        };
+        self.revoke_hold(step, id, revoke)
+    }
+
+    fn revoke_hold(&mut self, step: &mut Step<'_>, id: HolderId, revoke: &Revoke) -> Revoked {
+        let Some(hold) = self.holders.get_mut(id) else { return Revoked::NoSuchHolder };
+        let Revoke { reason, now: at_once, .. } = revoke;
+        hold.revoked = Some(reason.clone());
+        let (holder, stamp, at) = (id.public(), hold.stamp, step.now.wall);
+        self.revocation = Some(Revocation { holder, stamp, at, reason: reason.clone(), now: *at_once });
+        let news = News::Revoked { seq: id.seq, reason: reason.clone() };
+        step.effects.push(Effect { inbox: hold.inbox, news });
+        if *at_once {
+            self.end_hold(step.now, id);
+            return Revoked::Ended;
+        }
+        Revoked::Asked { remaining: hold.remaining(step.now.lease) }
+    }
+}

@@ -1,0 +1,130 @@
+//! Who waits: first come, first served, with one live-until per inbox.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::holder::{HolderId, InboxId};
+use crate::op::Claim;
+use crate::time::{LeaseTime, WallTime};
+
+/// One place in the queue.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Waiter {
+    pub(super) claim: Claim,
+    pub(super) since: WallTime,
+}
+
+/// An upgrade that waits for the other readers to leave.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pending {
+    pub(super) from: HolderId,
+    pub(super) waiter: Waiter,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Alive {
+    until: LeaseTime,
+    length: Duration,
+    entries: u32,
+}
+
+/// The FIFO. A place is a running number, so order survives removals anywhere.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Queue {
+    waiters: BTreeMap<u64, Waiter>,
+    places: HashMap<HolderId, u64>,
+    inboxes: BTreeMap<InboxId, Alive>,
+    next: u64,
+    fair: u32,
+    // At least the latest live-until; exact enough for retention, and cheap.
+    alive_until: LeaseTime,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, waiter: Waiter, now: LeaseTime) {
+        let claim = &waiter.claim;
+        self.enlist(claim, now);
+        self.fair += u32::from(claim.fair);
+        self.places.insert(claim.id, self.next);
+        self.waiters.insert(self.next, waiter);
+        self.next += 1;
+    }
+
+    pub(super) fn remove(&mut self, id: HolderId) -> Option<Waiter> {
+        let place = self.places.remove(&id)?;
+        let waiter = self.waiters.remove(&place)?;
+        self.fair -= u32::from(waiter.claim.fair);
+        self.delist(waiter.claim.inbox);
+        Some(waiter)
+    }
+
+    pub(super) fn head(&self) -> Option<&Waiter> {
+        self.waiters.values().next()
+    }
+
+    /// How many stand in front of each of `ids`, in one pass; `None` for ids that do not wait.
+    pub(super) fn ahead(&self, ids: &[HolderId]) -> Vec<Option<u32>> {
+        let places: Vec<Option<u64>> = ids.iter().map(|id| self.places.get(id).copied()).collect();
+        let Some(last) = places.iter().flatten().max() else { return vec![None; ids.len()] };
+        let ranks: HashMap<u64, u32> = self.waiters.range(..=last).map(|(place, _)| *place).zip(0..).collect();
+        places.into_iter().map(|place| place.and_then(|place| ranks.get(&place).copied())).collect()
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.waiters.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    pub(super) fn has_fair(&self) -> bool {
+        self.fair > 0
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Waiter> {
+        self.waiters.values()
+    }
+
+    /// Counts one more entry for the claim's inbox and keeps the inbox alive for two claim windows.
+    pub(super) fn enlist(&mut self, claim: &Claim, now: LeaseTime) {
+        let fresh = Alive { until: now, length: Duration::ZERO, entries: 0 };
+        self.inboxes.entry(claim.inbox).or_insert(fresh).entries += 1;
+        self.refresh(claim.inbox, now, claim.window * 2);
+    }
+
+    /// Counts one entry less; an inbox without entries is forgotten.
+    pub(super) fn delist(&mut self, inbox: InboxId) {
+        if let Some(alive) = self.inboxes.get_mut(&inbox) {
+            alive.entries -= 1;
+            if alive.entries == 0 {
+                self.inboxes.remove(&inbox);
+            }
+        }
+    }
+
+    /// Lengthens the life of an inbox that has entries here; never shortens it.
+    pub(super) fn refresh(&mut self, inbox: InboxId, now: LeaseTime, length: Duration) {
+        if let Some(alive) = self.inboxes.get_mut(&inbox).filter(|alive| alive.until < now + length) {
+            alive.until = now + length;
+            alive.length = length;
+            self.alive_until = self.alive_until.max(alive.until);
+        }
+    }
+
+    pub(super) fn is_dead(&self, inbox: InboxId, now: LeaseTime) -> bool {
+        self.inboxes.get(&inbox).is_none_or(|alive| alive.until <= now)
+    }
+
+    pub(super) fn alive_until(&self) -> Option<LeaseTime> {
+        (!self.inboxes.is_empty()).then_some(self.alive_until)
+    }
+
+    /// Cuts every live-until to at most its length from now.
+    pub(super) fn clamp(&mut self, now: LeaseTime) {
+        for alive in self.inboxes.values_mut() {
+            alive.until = alive.until.min(now + alive.length);
+        }
+        self.alive_until = self.inboxes.values().map(|alive| alive.until).max().unwrap_or_default();
+    }
+}

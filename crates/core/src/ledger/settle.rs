@@ -1,0 +1,116 @@
+//! What time and departures bring about: expired holders leave, and the head of the queue becomes the holder.
+
+use std::time::Duration;
+
+use crate::holder::HolderId;
+use crate::op::{Claim, Effect, Grant, News};
+use crate::time::Now;
+use crate::token::Stamp;
+
+use super::holders::Holding;
+use super::queue::Pending;
+use super::{Record, Step};
+
+impl Record {
+    /// Expires and hands on until nothing is left to do or the bound is reached.
+    pub(super) fn settle(&mut self, step: &mut Step<'_>) {
+        while let Some(change) = self.next_change(step) {
+            if !step.spend() {
+                return;
+            }
+            self.enact(step, change);
+        }
+        step.more = false;
+    }
+
+    fn next_change(&self, step: &Step<'_>) -> Option<Change> {
+        let now = step.now.lease;
+        if let Some(id) = self.holders.expired(now) {
+            return Some(Change::Expire(id));
+        }
+        if let Some(pending) = &self.upgrade {
+            return self.next_for_upgrade(pending, step);
+        }
+        let claim = &self.queue.head()?.claim;
+        if self.queue.is_dead(claim.inbox, now) {
+            return Some(Change::Bury(claim.id));
+        }
+        self.holders.fits(claim.mode, step.limits.sharers).then_some(Change::Grant(claim.id))
+    }
+
+    fn next_for_upgrade(&self, pending: &Pending, step: &Step<'_>) -> Option<Change> {
+        let dead = self.queue.is_dead(pending.waiter.claim.inbox, step.now.lease);
+        if dead || self.holders.get(pending.from).is_none() {
+            return Some(Change::DropUpgrade);
+        }
+        self.holders.only(pending.from).then_some(Change::GrantUpgrade)
+    }
+
+    fn enact(&mut self, step: &mut Step<'_>, change: Change) {
+        let now = step.now.lease;
+        match change {
+            Change::Expire(id) => self.end_hold(step.now, id),
+            Change::Bury(id) => {
+                if let Some(waiter) = self.queue.remove(id) {
+                    self.done.mark(id, waiter.claim.not_after, now);
+                }
+            }
+            Change::Grant(id) => {
+                if let Some(waiter) = self.queue.remove(id) {
+                    self.grant_unclaimed(step, &waiter.claim);
+                }
+            }
+            Change::DropUpgrade => {
+                if let Some(pending) = self.take_upgrade() {
+                    let claim = &pending.waiter.claim;
+                    self.done.mark(claim.id, claim.not_after, now);
+                }
+            }
+            Change::GrantUpgrade => {
+                if let Some(pending) = self.take_upgrade() {
+                    self.end_hold(step.now, pending.from);
+                    self.grant_unclaimed(step, &pending.waiter.claim);
+                }
+            }
+        }
+    }
+
+    pub(super) fn take_upgrade(&mut self) -> Option<Pending> {
+        let pending = self.upgrade.take()?;
+        self.queue.delist(pending.waiter.claim.inbox);
+        Some(pending)
+    }
+
+    /// Ends a hold that its holder did not release: a late copy of its claim must find it done.
+    pub(super) fn end_hold(&mut self, now: Now, id: HolderId) {
+        if let Some(hold) = self.holders.remove(id) {
+            self.done.mark(id, hold.not_after, now.lease);
+        }
+    }
+
+    fn grant_unclaimed(&mut self, step: &mut Step<'_>, claim: &Claim) {
+        let grant = self.grant(step.now, claim, claim.window.min(claim.lease.length()));
+        let news = News::Granted { seq: claim.id.seq, stamp: grant.stamp };
+        step.effects.push(Effect { inbox: claim.inbox, news });
+    }
+
+    /// Makes a claim a holder, for a first lease of `first`, with a stamp above all before.
+    pub(super) fn grant(&mut self, now: Now, claim: &Claim, first: Duration) -> Grant {
+        let floor = claim.ballot.unwrap_or(Stamp::ZERO);
+        self.last = self.last.next().max(Stamp::from_micros(now.wall.micros())).max(floor);
+        self.kind = Some(claim.mode.kind());
+        let hold = Holding::new(claim, self.last, first, now);
+        let remaining = hold.remaining(now.lease);
+        self.holders.insert(claim.id, hold);
+        Grant { stamp: self.last, remaining, line: self.line() }
+    }
+}
+
+/// One unit of work that is due.
+enum Change {
+    Expire(HolderId),
+    Bury(HolderId),
+    Grant(HolderId),
+    DropUpgrade,
+    GrantUpgrade,
+}

@@ -1,0 +1,53 @@
+//! The record as people may see it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::holder::HolderId;
+use crate::op::{Blocker, HolderView, RecordView, WaiterView};
+use crate::time::Now;
+use crate::token::Stamp;
+
+use super::Record;
+use super::holders::Holding;
+use super::queue::Waiter;
+
+impl Record {
+    pub(super) fn view(&self, now: Now) -> Option<RecordView> {
+        if self.last == Stamp::ZERO && !self.in_use() {
+            return None;
+        }
+        let mut holders: Vec<HolderView> = self.holders.iter().map(|(id, hold)| hold.view(id, now)).collect();
+        holders.sort_by_key(|holder| holder.stamp);
+        let upgrade = self.upgrade.iter().map(|pending| &pending.waiter);
+        let waiters = upgrade.chain(self.queue.iter()).map(Waiter::view).collect();
+        let revocation = self.revocation.clone();
+        Some(RecordView { kind: self.kind, last: self.last, holders, waiters, revocation })
+    }
+}
+
+impl Holding {
+    fn view(&self, id: HolderId, now: Now) -> HolderView {
+        HolderView {
+            id: id.public(),
+            who: Arc::clone(&self.who),
+            mode: self.mode,
+            stamp: self.stamp,
+            since: self.since,
+            remaining: self.remaining(now.lease),
+            revoked: self.revoked.clone(),
+        }
+    }
+}
+
+impl Waiter {
+    fn view(&self) -> WaiterView {
+        let claim = &self.claim;
+        let (id, who) = (claim.id.public(), Arc::clone(&claim.who));
+        WaiterView { id, who, mode: claim.mode, fair: claim.fair, since: self.since }
+    }
+
+    pub(super) fn blocker(&self) -> Blocker {
+        Blocker { holder: self.claim.id.public(), who: Arc::clone(&self.claim.who), remaining: Duration::ZERO }
+    }
+}
