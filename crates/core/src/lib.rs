@@ -8,7 +8,9 @@
 //! | [`name`], [`holder`], [`token`], [`lease`], [`mode`], [`time`] | values that are checked once and then right |
 //! | [`op`] | what a client asks of a store, and what the store answers |
 //! | [`store`] | the contract that every store keeps |
+//! | [`backoff`] | how long to wait before trying again |
 
+pub mod backoff;
 pub mod holder;
 pub mod lease;
 pub mod mode;
