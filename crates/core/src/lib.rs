@@ -8,7 +8,7 @@
 //! | [`name`], [`holder`], [`token`], [`lease`], [`mode`], [`time`] | values that are checked once and then right |
 //! | [`op`] | what a client asks of a store, and what the store answers |
 //! | [`store`] | the contract that every store keeps |
-//! | [`backoff`] | how long to wait before trying again |
+//! | [`wheel`], [`backoff`] | when to wake, and how long to wait before trying again |
 
 pub mod backoff;
 pub mod holder;
@@ -19,3 +19,4 @@ pub mod op;
 pub mod store;
 pub mod time;
 pub mod token;
+pub mod wheel;
