@@ -9,13 +9,18 @@
 //! | [`op`] | what a client asks of a store, and what the store answers |
 //! | [`ledger`] | the specification: one lock's record, `apply(now, op) -> reply + effects` |
 //! | [`store`] | the contract that every store keeps |
+//! | [`renewal`] | the lease of one hold: when to renew, when to try again, when it is lost |
+//! | [`wheel`], [`backoff`] | when to wake, and how long to wait before trying again |
 
+pub mod backoff;
 pub mod holder;
 pub mod lease;
 pub mod ledger;
 pub mod mode;
 pub mod name;
 pub mod op;
+pub mod renewal;
 pub mod store;
 pub mod time;
 pub mod token;
+pub mod wheel;

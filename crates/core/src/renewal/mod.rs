@@ -1,0 +1,239 @@
+//! The renewal of one hold in a store: when to renew, when to try again, what the guard may believe, when it is lost.
+//!
+//! The driver asks [`Renewal::due`] at [`Renewal::next`], sends what it is told to, and reports the outcome with
+//! [`Renewal::confirmed`] or [`Renewal::failed`]; an answer that never comes needs no report. Guards read
+//! [`Renewal::state`].
+//!
+//! | phase | `due` at its moment | after a confirmation | after a failure |
+//! |---|---|---|---|
+//! | waiting | renew → in flight | waiting, or resting when renewals are used up | unchanged: it was an earlier attempt's |
+//! | in flight | counts as failed | the same | waiting to retry, or resting when there is no time |
+//! | resting | nothing | the same | unchanged |
+//!
+//! Invariants:
+//! - The deadline is the latest of those that answers prove; nothing else moves it, and no answer shortens it.
+//! - Past its deadline a hold is lost and stays lost, whatever arrives later; the reason stays the same too.
+//! - After `due` says anything but lost, `next` lies in the future: a loop around the two never spins.
+//! - All moments are whole milliseconds, rounded down, as the timers are: loss is told early rather than late.
+
+mod policy;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use policy::{Every, RenewalError, RenewalPolicy, Terms};
+
+use crate::time::Moment;
+
+/// The state of one hold's lease.
+#[derive(Debug, Clone)]
+pub struct Renewal {
+    terms: Terms,
+    // Not rounded: answers are compared by it.
+    end: Moment,
+    phase: Phase,
+    failures: u32,
+    used: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The next attempt has a moment.
+    Waiting { due: Moment },
+    /// An attempt is under way.
+    InFlight { since: Moment },
+    /// Nothing more will be sent.
+    Resting,
+}
+
+/// The next moment at which [`Renewal::due`] has something to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// A renewal becomes due.
+    Renew(Moment),
+    /// A failed renewal is to be tried again.
+    Retry(Moment),
+    /// The attempt under way will count as failed.
+    GiveUp(Moment),
+    /// The lease ends.
+    Deadline(Moment),
+}
+
+impl Wake {
+    /// The moment.
+    pub fn at(self) -> Moment {
+        match self {
+            Self::Renew(at) | Self::Retry(at) | Self::GiveUp(at) | Self::Deadline(at) => at,
+        }
+    }
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing yet.
+    Nothing,
+    /// Send a renewal; it counts as under way from now.
+    Renew,
+    /// The lease is over.
+    Lost(Loss),
+}
+
+/// Why a lease ran out. The cause decides where to look: at the store, or at this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// It came to its end although no attempt to renew it failed: a fixed lease, or a process that did not run.
+    Expired,
+    /// Attempts to renew it failed or had no answer.
+    Unreachable,
+}
+
+/// What the holder may believe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Held, and renewals work.
+    Held {
+        /// The deadline.
+        until: Moment,
+    },
+    /// Held until the deadline, but renewals fail or are overdue.
+    Uncertain {
+        /// The deadline.
+        until: Moment,
+    },
+    /// No longer held.
+    Lost {
+        /// Why.
+        reason: Loss,
+    },
+}
+
+impl Renewal {
+    /// The lease of a new grant: the answer to a request of `sent` left `remaining`.
+    pub fn new(terms: Terms, sent: Moment, remaining: Duration) -> Self {
+        let end = terms.end(sent, remaining);
+        let mut renewal = Self { terms, end, phase: Phase::Resting, failures: 0, used: 0 };
+        renewal.plan(sent, remaining);
+        renewal
+    }
+
+    /// The terms it was made with.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// From here on the hold is lost. Never later than in the store.
+    pub fn deadline(&self) -> Moment {
+        policy::tick(self.end)
+    }
+
+    /// How many renewals were confirmed.
+    pub fn renewals(&self) -> u32 {
+        self.used
+    }
+
+    /// When to ask [`due`](Self::due) next.
+    pub fn next(&self) -> Wake {
+        let wake = match self.phase {
+            Phase::Waiting { due } if self.failures > 0 => Wake::Retry(due),
+            Phase::Waiting { due } => Wake::Renew(due),
+            Phase::InFlight { since } => Wake::GiveUp(self.terms.give_up_at(since)),
+            Phase::Resting => Wake::Deadline(self.deadline()),
+        };
+        if wake.at() < self.deadline() { wake } else { Wake::Deadline(self.deadline()) }
+    }
+
+    /// What to do now. After [`Due::Renew`] an attempt is under way, until its outcome is reported or patience ends.
+    pub fn due(&mut self, now: Moment) -> Due {
+        if now >= self.deadline() {
+            return Due::Lost(self.loss());
+        }
+        self.give_up(now);
+        match self.phase {
+            Phase::Waiting { due } if now >= due => {
+                self.phase = Phase::InFlight { since: now };
+                Due::Renew
+            }
+            _ => Due::Nothing,
+        }
+    }
+
+    /// An answer came: the request of `sent` left `remaining`. Answers may come late and in any order.
+    ///
+    /// `counts` is false for the confirmation of a pushed grant, which is no renewal. Returns whether the deadline moved.
+    /// If it did not because the hold is already lost, the store may hold on to it: release it there.
+    pub fn confirmed(&mut self, now: Moment, sent: Moment, remaining: Duration, counts: bool) -> bool {
+        let end = self.terms.end(sent, remaining);
+        if now >= self.deadline() || end <= self.end {
+            // An answer that renews nothing leaves us where a failure would; if it is an old one, nothing changes.
+            self.failed(now, sent);
+            return false;
+        }
+        self.end = end;
+        self.failures = 0;
+        self.used = self.used.saturating_add(u32::from(counts));
+        self.plan(sent, remaining);
+        true
+    }
+
+    /// The attempt of `sent` failed. News of an attempt that was given up before changes nothing.
+    pub fn failed(&mut self, now: Moment, sent: Moment) {
+        match self.phase {
+            Phase::InFlight { since } if sent >= since && now < self.deadline() => self.retry(now),
+            _ => {}
+        }
+    }
+
+    /// What the holder may believe at `now`.
+    pub fn state(&self, now: Moment) -> State {
+        let until = self.deadline();
+        if now >= until {
+            State::Lost { reason: self.loss() }
+        } else if self.doubtful(now) {
+            State::Uncertain { until }
+        } else {
+            State::Held { until }
+        }
+    }
+
+    fn plan(&mut self, sent: Moment, remaining: Duration) {
+        self.phase = match self.terms.exhausted(self.used) {
+            true => Phase::Resting,
+            false => Phase::Waiting { due: self.terms.renew_at(sent, remaining) },
+        };
+    }
+
+    fn give_up(&mut self, now: Moment) {
+        if let Phase::InFlight { since } = self.phase {
+            let at = self.terms.give_up_at(since);
+            if now >= at {
+                self.retry(at);
+            }
+        }
+    }
+
+    fn retry(&mut self, now: Moment) {
+        self.failures = self.failures.saturating_add(1);
+        let due = self.terms.retry_at(now, self.failures, self.end);
+        self.phase = due.map_or(Phase::Resting, |due| Phase::Waiting { due });
+    }
+
+    fn doubtful(&self, now: Moment) -> bool {
+        self.failures > 0
+            || match self.phase {
+                Phase::Waiting { due } => now >= due + self.terms.slack(),
+                Phase::InFlight { since } => now >= self.terms.give_up_at(since),
+                Phase::Resting => false,
+            }
+    }
+
+    /// An attempt whose patience ended before the deadline, and was not even given up, says that we did not run.
+    fn loss(&self) -> Loss {
+        let unanswered = match self.phase {
+            Phase::InFlight { since } => self.terms.give_up_at(since) >= self.deadline(),
+            _ => false,
+        };
+        if self.failures > 0 || unanswered { Loss::Unreachable } else { Loss::Expired }
+    }
+}
