@@ -8,6 +8,7 @@
 //! | [`name`], [`holder`], [`token`], [`lease`], [`mode`], [`time`] | values that are checked once and then right |
 //! | [`op`] | what a client asks of a store, and what the store answers |
 //! | [`ledger`] | the specification: one lock's record, `apply(now, op) -> reply + effects` |
+//! | [`lock`] | the local half: waiters, cohort, re-entry, cancellation, loss |
 //! | [`store`] | the contract that every store keeps |
 //! | [`renewal`] | the lease of one hold: when to renew, when to try again, when it is lost |
 //! | [`wheel`], [`backoff`] | when to wake, and how long to wait before trying again |
@@ -16,6 +17,7 @@ pub mod backoff;
 pub mod holder;
 pub mod lease;
 pub mod ledger;
+pub mod lock;
 pub mod mode;
 pub mod name;
 pub mod op;

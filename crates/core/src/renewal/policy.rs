@@ -131,6 +131,11 @@ impl Terms {
         Duration::from_nanos(self.patience)
     }
 
+    /// Whether the lease is never renewed.
+    pub fn is_fixed(&self) -> bool {
+        self.exhausted(0)
+    }
+
     /// Whether `used` renewals leave no further one.
     pub(super) fn exhausted(&self, used: u32) -> bool {
         self.max_renewals.is_some_and(|max| used >= max)

@@ -1,0 +1,259 @@
+//! What the driver puts into the machine and gets out of it: asks, outcomes, actions, events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::lease::{Drift, Lease};
+use crate::mode::Mode;
+use crate::op::{Blocker, Op, Patience, Refusal};
+use crate::renewal::Terms;
+use crate::store::StoreError;
+use crate::time::Moment;
+use crate::token::Token;
+
+/// What all machines of one client share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Margin between the client's clock and the store's.
+    pub drift: Drift,
+    /// How long a grant from the queue lasts before it is confirmed; half the lease if that is shorter.
+    pub window: Duration,
+    /// How many local hand-offs may pass a known remote waiter.
+    pub max_passes: u32,
+    /// For how long local hand-offs may pass a known remote waiter.
+    pub max_passing: Duration,
+    /// Pause between tries at a store that fails.
+    pub backoff: Backoff,
+    /// When a store that cannot be reached becomes an error.
+    pub unavailable_after: Duration,
+    /// How long a request may stay unanswered; also how long a claim stays valid on its way.
+    pub response: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            drift: Drift::default(),
+            window: Duration::from_secs(2),
+            max_passes: 64,
+            max_passing: Duration::from_millis(5),
+            backoff: Backoff::default(),
+            unavailable_after: Duration::from_secs(10),
+            response: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Who asks, here in this process; the store never sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnerId(pub u64);
+
+/// A wish for the lock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// What to hold.
+    pub mode: Mode,
+    /// Whether to stand in the store's queue in person instead of with the cohort.
+    pub fair: bool,
+    /// Whether to wait at all.
+    pub patience: Patience,
+    /// When to stop waiting.
+    pub until: Option<Moment>,
+    /// Whose wish it is, if re-entry or self-deadlock is to be noticed.
+    pub owner: Option<OwnerId>,
+    /// Whether the owner may enter again.
+    pub reentrant: bool,
+    /// How long the lease is and how it is kept.
+    pub terms: Terms,
+    /// When a hold counts as overdue.
+    pub max_hold: Option<Duration>,
+}
+
+impl Ask {
+    /// The length of the lease.
+    pub fn lease(&self) -> Lease {
+        self.terms.lease()
+    }
+}
+
+/// A claim check for something that is under way; [`Machine::pick`](super::Machine::pick) exchanges it for the outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub(super) usize);
+
+impl Ticket {
+    /// A small number, unique among the tickets that are out.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// A guard's grip on a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Grip(pub(super) usize);
+
+/// How something ended.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The lock is held.
+    Granted {
+        /// For releasing and looking.
+        grip: Grip,
+        /// The fencing token of this hold.
+        token: Token,
+    },
+    /// A release, renewal or downgrade is through.
+    Done,
+    /// It did not work.
+    Failed(Why),
+}
+
+/// Why something did not work.
+#[derive(Debug, Clone)]
+pub enum Why {
+    /// The wait is over.
+    Timeout(Option<Blocker>),
+    /// Held by another, and the ask did not want to wait.
+    Busy(Option<Blocker>),
+    /// The same owner holds the lock and would wait for itself.
+    WouldDeadlock,
+    /// Re-entered 255 times already.
+    TooDeep,
+    /// The store says it cannot be.
+    Refused(Refusal),
+    /// The store cannot be reached, or fails in a way that does not pass.
+    Store(StoreError),
+    /// The hold is gone.
+    Lost(LossReason),
+    /// The client is shut down.
+    Closed,
+}
+
+/// Why a hold ended without being released.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// The lease ran out before it could be renewed: the process was paused, or renewals are used up.
+    #[error("the lease ran out before it was renewed")]
+    Expired,
+    /// Renewals went unanswered until the lease had to be given up.
+    #[error("the store did not confirm a renewal in time")]
+    Unreachable,
+    /// The store does not know the hold any more: deleted, evicted, or taken after expiry.
+    #[error("the store no longer knows this hold")]
+    Gone,
+    /// Somebody asked for it back.
+    #[error("revoked: {0}")]
+    Revoked(Arc<str>),
+    /// Held longer than `max_hold`.
+    #[error("held for longer than its maximum hold")]
+    MaxHold,
+    /// The thread that held it ended without releasing.
+    #[error("the thread that held it ended")]
+    OwnerEnded,
+    /// The client was shut down.
+    #[error("the lock client was shut down")]
+    Shutdown,
+}
+
+/// How a hold stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HoldState {
+    /// Held at least until then.
+    Held {
+        /// Client time.
+        until: Moment,
+    },
+    /// Held until then, but a renewal is overdue.
+    Uncertain {
+        /// Client time.
+        until: Moment,
+    },
+    /// Not held.
+    Lost(LossReason),
+}
+
+/// What the driver must send to the store.
+#[derive(Debug)]
+pub struct Action {
+    /// To be handed back with the answer.
+    pub errand: Errand,
+    /// The request.
+    pub op: Op,
+    /// Which connection.
+    pub lane: Lane,
+}
+
+/// Which of a client's connections a request takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// The one in the caller's runtime.
+    Claims,
+    /// The renewal thread's own: ordered, and alive when the caller's runtime is gone.
+    Renewals,
+}
+
+/// What a request was for.
+#[derive(Debug, Clone)]
+pub enum Errand {
+    /// A claim or an upgrade.
+    Claim {
+        /// Its sequence number.
+        seq: u64,
+    },
+    /// The confirmation of a claim before it is believed.
+    Confirm {
+        /// The claim.
+        seq: u64,
+        /// Time before the send.
+        sent: Moment,
+    },
+    /// A renewal.
+    Renew {
+        /// Which hold.
+        grip: Grip,
+        /// The hold's id when it was sent.
+        seq: u64,
+        /// Time before the send.
+        sent: Moment,
+        /// Whoever waits for it.
+        ticket: Option<Ticket>,
+    },
+    /// A heartbeat for these claims.
+    Heartbeat {
+        /// Sequence numbers, in the order of the request.
+        seqs: Vec<u64>,
+        /// Time before the send.
+        sent: Moment,
+    },
+    /// A release.
+    Part {
+        /// Key of the parting.
+        key: usize,
+    },
+    /// A downgrade of a hold.
+    Downgrade {
+        /// Which hold.
+        grip: Grip,
+        /// The hold's id when it was sent.
+        seq: u64,
+        /// Whoever waits for it.
+        ticket: Ticket,
+    },
+    /// The withdrawal of an upgrade whose wait is over.
+    Withdraw {
+        /// The upgrade's claim.
+        seq: u64,
+        /// Time before the send.
+        sent: Moment,
+    },
+}
+
+/// What the driver must tell somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The ticket's outcome is ready.
+    Ready(Ticket),
+    /// A hold was lost.
+    Lost(Grip, LossReason),
+}

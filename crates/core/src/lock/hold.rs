@@ -1,0 +1,333 @@
+//! A hold: what the store granted, who uses it here, how deep, and until when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::holder::HolderId;
+use crate::lease::Lease;
+use crate::mode::Mode;
+use crate::op::{Blocker, Op, Renew, Renewal};
+use crate::renewal::{Due, Loss, Renewal as Keeping, State as Health};
+use crate::store::StoreError;
+use crate::time::{LeaseTime, Moment, RunId};
+use crate::token::{Stamp, Token};
+
+use super::ask::{Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
+use super::claim::{Claiming, Landing, Taker};
+use super::tickets::Stage;
+use super::word::Word;
+use super::{Cohort, Machine, Todo};
+
+/// One hold in the store and its use in this process.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) id: HolderId,
+    pub(super) stamp: Stamp,
+    pub(super) local: u16,
+    pub(super) mode: Mode,
+    pub(super) lease: Lease,
+    pub(super) word: Word,
+    pub(super) owner: Option<OwnerId>,
+    pub(super) keeping: Keeping,
+    pub(super) loss: Option<Box<LossReason>>,
+    /// The ticket that was granted but not yet picked up, and by when it should be.
+    pub(super) unpicked: Option<(Ticket, Moment)>,
+    since: Moment,
+    max_hold: Option<Duration>,
+    /// Not-after of an acquire whose answer is still out: a push overtook it.
+    pub(super) unanswered: Option<LeaseTime>,
+    /// Whether the store has confirmed the full lease yet.
+    pub(super) confirmed: bool,
+    run: Option<RunId>,
+}
+
+impl Hold {
+    pub(super) fn token(&self) -> Token {
+        self.stamp.token(self.local)
+    }
+
+    pub(super) fn state(&self, now: Moment) -> HoldState {
+        if let Some(loss) = &self.loss {
+            return HoldState::Lost((**loss).clone());
+        }
+        match self.keeping.state(now) {
+            Health::Held { until } => HoldState::Held { until },
+            Health::Uncertain { until } => HoldState::Uncertain { until },
+            Health::Lost { reason } => HoldState::Lost(reason.into()),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Moment {
+        self.keeping.deadline()
+    }
+
+    pub(super) fn pick_up(&mut self) {
+        self.unpicked = None;
+    }
+
+    /// When something must be done about this hold.
+    pub(super) fn next(&self) -> Moment {
+        if self.loss.is_some() {
+            return Moment::FAR;
+        }
+        let overdue = self.max_hold.map_or(Moment::FAR, |max| self.since + max);
+        let pick_by = self.unpicked.map_or(Moment::FAR, |(_, by)| by);
+        self.keeping.next().at().min(overdue).min(pick_by)
+    }
+
+    /// Hands the hold to a waiter.
+    pub(super) fn assign(&mut self, now: Moment, ticket: Ticket, ask: &Ask, pick_within: Duration) {
+        self.word = Word::locked();
+        self.owner = ask.owner;
+        self.since = now;
+        self.max_hold = ask.max_hold;
+        self.unpicked = Some((ticket, now + pick_within));
+    }
+}
+
+impl From<Loss> for LossReason {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::Expired => Self::Expired,
+            Loss::Unreachable => Self::Unreachable,
+        }
+    }
+}
+
+impl Machine {
+    /// Turns a claim into a hold and gives it to its waiter.
+    pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, ticket: Ticket, landing: &Landing) {
+        let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
+        let Some(claim) = self.claims.remove(&seq) else { return };
+        let fresh = self.fresh_hold(now, &claim, &ask, landing);
+        if let Taker::Upgrade(_, grip) = claim.taker {
+            self.exchange(grip, fresh);
+            self.finish(ticket, Outcome::Done);
+            return self.attend(now, grip.0);
+        }
+        let key = self.insert_hold(fresh);
+        if self.cohort == Cohort::Claiming(seq) {
+            self.cohort = Cohort::Holding(key);
+            self.remote.begin(now, landing.line);
+        }
+        self.give(now, key, ticket, &ask);
+        if landing.remaining < ask.lease().length() && !self.tickets.line_is_empty() {
+            // Only a confirmed lease may be passed on, and somebody waits for that.
+            self.todo.push_back(Todo::Renew(Grip(key), None));
+        }
+        self.attend(now, key);
+    }
+
+    fn fresh_hold(&self, now: Moment, claim: &Claiming, ask: &Ask, landing: &Landing) -> Hold {
+        Hold {
+            id: claim.id,
+            stamp: landing.stamp,
+            local: 0,
+            mode: claim.mode,
+            lease: ask.lease(),
+            word: Word::locked(),
+            owner: ask.owner,
+            keeping: Keeping::new(ask.terms, landing.sent, landing.remaining),
+            loss: None,
+            unpicked: None,
+            since: now,
+            max_hold: ask.max_hold,
+            unanswered: claim.run.is_none().then_some(claim.not_after),
+            confirmed: landing.remaining >= ask.lease().length(),
+            run: claim.run,
+        }
+    }
+
+    /// An upgrade went through: the guard keeps its grip, the hold behind it is another.
+    pub(super) fn exchange(&mut self, grip: Grip, fresh: Hold) {
+        if let Some(hold) = self.holds.get_mut(grip.0) {
+            let (word, owner, since, max_hold) = (hold.word, hold.owner, hold.since, hold.max_hold);
+            *hold = Hold { word, owner, since, max_hold, ..fresh };
+        }
+    }
+
+    // The first hold gets exactly the room it needs: most locks never have a second.
+    fn insert_hold(&mut self, hold: Hold) -> usize {
+        if self.holds.capacity() == 0 {
+            self.holds.reserve_exact(1);
+        }
+        self.holds.insert(hold)
+    }
+
+    /// Gives a hold to a waiter, who has a claim window to pick it up.
+    pub(super) fn give(&mut self, now: Moment, key: usize, ticket: Ticket, ask: &Ask) {
+        let window = self.window(ask.lease());
+        let hold = &mut self.holds[key];
+        hold.assign(now, ticket, ask, window);
+        let token = hold.token();
+        self.disarm_wait(ticket);
+        self.tickets.set(ticket, Stage::Ready(Outcome::Granted { grip: Grip(key), token }));
+        self.events.push_back(Event::Ready(ticket));
+    }
+
+    /// Whether the owner holds the lock already, and what follows from it.
+    pub(super) fn reenter(&mut self, ask: &Ask) -> Option<Outcome> {
+        let owner = ask.owner?;
+        let own = |hold: &Hold| hold.owner == Some(owner) && hold.loss.is_none() && hold.mode.kind() == ask.mode.kind();
+        let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
+        if matches!(ask.mode, Mode::Permits { .. }) {
+            return None;
+        }
+        let enough = hold.mode == Mode::Exclusive || ask.mode == Mode::Shared;
+        if !enough || (!ask.reentrant && hold.mode == Mode::Exclusive) {
+            return Some(Outcome::Failed(Why::WouldDeadlock));
+        }
+        if !ask.reentrant {
+            // Two shared holds of one owner are fine as long as the second does not have to wait.
+            return None;
+        }
+        let Some(deeper) = hold.word.enter() else { return Some(Outcome::Failed(Why::TooDeep)) };
+        hold.word = deeper;
+        Some(Outcome::Granted { grip: Grip(key), token: hold.token() })
+    }
+
+    /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
+    pub(super) fn waits_for_itself(&self, ticket: Ticket) -> bool {
+        let ask = self.tickets.ask(ticket);
+        let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
+        mode == Mode::Shared && self.holds.iter().any(|(_, hold)| hold.owner == Some(owner) && hold.loss.is_none())
+    }
+
+    pub(super) fn own_blocker(&self, now: Moment) -> Option<Blocker> {
+        let (_, hold) = self.holds.iter().find(|(_, hold)| hold.loss.is_none())?;
+        let remaining = hold.deadline().since(now);
+        Some(Blocker { holder: hold.id.public(), who: Arc::clone(self.client.who()), remaining })
+    }
+
+    pub(super) fn renew_action(&self, now: Moment, grip: Grip, ticket: Option<Ticket>) -> Option<Action> {
+        let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
+        let errand = Errand::Renew { grip, seq: hold.id.seq, sent: now, ticket };
+        let op = Op::Renew(Renew { id: hold.id, lease: hold.lease });
+        Some(Action { errand, op, lane: Lane::Renewals })
+    }
+
+    pub(super) fn on_renewal(
+        &mut self,
+        now: Moment,
+        hold: (Grip, u64, Moment),
+        ticket: Option<Ticket>,
+        renewal: Renewal,
+    ) {
+        let (grip, seq, sent) = hold;
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq && hold.loss.is_none()) else {
+            return self.tell_renewer(ticket, Outcome::Failed(Why::Lost(LossReason::Gone)));
+        };
+        match renewal {
+            Renewal::Renewed { remaining, line, .. } => {
+                let counts = std::mem::replace(&mut hold.confirmed, true);
+                hold.keeping.confirmed(now, sent, remaining, counts);
+                if self.cohort == Cohort::Holding(grip.0) {
+                    self.remote.learn(now, line);
+                }
+                self.tell_renewer(ticket, Outcome::Done);
+            }
+            Renewal::Revoked { reason, .. } => {
+                let reason = LossReason::Revoked(reason.into());
+                self.lose(now, grip, reason.clone());
+                self.tell_renewer(ticket, Outcome::Failed(Why::Lost(reason)));
+            }
+            Renewal::NotHolder => {
+                if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
+                    return self.tell_renewer(ticket, Outcome::Done);
+                }
+                self.lose(now, grip, LossReason::Gone);
+                self.tell_renewer(ticket, Outcome::Failed(Why::Lost(LossReason::Gone)));
+            }
+        }
+    }
+
+    pub(super) fn on_renewal_error(
+        &mut self,
+        now: Moment,
+        hold: (Grip, u64, Moment),
+        ticket: Option<Ticket>,
+        error: StoreError,
+    ) {
+        let (grip, seq, sent) = hold;
+        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
+            hold.keeping.failed(now, sent);
+        }
+        self.tell_renewer(ticket, Outcome::Failed(Why::Store(error)));
+    }
+
+    fn tell_renewer(&mut self, ticket: Option<Ticket>, outcome: Outcome) {
+        if let Some(ticket) = ticket {
+            self.finish(ticket, outcome);
+        }
+    }
+
+    /// Looks after a hold: renews it, rotates it, or declares it lost.
+    pub(super) fn attend(&mut self, now: Moment, key: usize) {
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.loss.is_none()) else { return };
+        if hold.max_hold.is_some_and(|max| hold.since + max <= now) {
+            return self.lose(now, Grip(key), LossReason::MaxHold);
+        }
+        match hold.keeping.due(now) {
+            Due::Nothing => {}
+            Due::Renew => self.todo.push_back(Todo::Renew(Grip(key), None)),
+            Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
+        }
+        if let Some((ticket, by)) = self.holds[key].unpicked
+            && by <= now
+        {
+            self.rotate(now, key, ticket);
+        }
+    }
+
+    /// A hold is gone without being released: tell its guards, and let the line claim anew.
+    pub(super) fn lose(&mut self, now: Moment, grip: Grip, reason: LossReason) {
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none()) else { return };
+        hold.loss = Some(Box::new(reason.clone()));
+        self.end_upgrade(now, grip, &reason);
+        let Some(hold) = self.holds.get(grip.0) else { return };
+        if let Some((ticket, _)) = hold.unpicked {
+            self.return_to_wait(now, ticket, grip);
+        } else {
+            self.events.push_back(Event::Lost(grip, reason));
+        }
+        if self.cohort == Cohort::Holding(grip.0) {
+            self.cohort = Cohort::Idle;
+            self.advance(now);
+        }
+    }
+
+    /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
+    pub(super) fn return_to_wait(&mut self, now: Moment, ticket: Ticket, grip: Grip) {
+        let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
+        if let Some(until) = ask.until {
+            self.waits.insert((until, ticket));
+        }
+        let gone = |hold: &Hold| hold.loss.as_deref() == Some(&LossReason::Gone);
+        if let Some(hold) = self.holds.try_remove(grip.0)
+            && !gone(&hold)
+        {
+            self.part(now, hold.id, hold.unanswered, Lane::Renewals);
+        }
+        if self.cohort == Cohort::Holding(grip.0) {
+            self.cohort = Cohort::Idle;
+        }
+        if ask.mode == Mode::Exclusive && !ask.fair {
+            self.tickets.join(ticket);
+            self.advance(now);
+        } else {
+            self.claim_for(now, ticket);
+        }
+    }
+
+    /// The store answered; if it is another life than the one that granted a hold, the hold must be confirmed.
+    pub(super) fn note_alive(&mut self, now: Moment, run: RunId) {
+        if self.failing.take().is_some() {
+            self.retry(now);
+        }
+        for (key, hold) in &mut self.holds {
+            if hold.run.replace(run).is_some_and(|known| known != run) {
+                self.todo.push_back(Todo::Renew(Grip(key), None));
+            }
+        }
+    }
+}

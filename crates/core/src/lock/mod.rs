@@ -1,0 +1,322 @@
+//! The local half of a lock: one machine per lock name in this process.
+//!
+//! It queues this process's waiters, claims the lock in the store, passes it among local waiters, counts re-entry, keeps
+//! the lease, notices loss, and turns everything unknown into a release. It performs no I/O and reads no clock: the
+//! driver calls `handle_*` with the time, then drains [`Machine::poll_action`] and [`Machine::poll_event`], and calls
+//! [`Machine::handle_timeout`] at [`Machine::poll_timeout`].
+//!
+//! # Calling order
+//! After every `handle_*` or [`Machine::pick`]: take actions until there are none and send each, take events until there are none and
+//! wake whoever they name, set the timer. Every action's [`Errand`] comes back exactly once through [`Machine::handle_reply`].
+//!
+//! # Transitions of a claim
+//!
+//! | claim is | event | becomes | and |
+//! |---|---|---|---|
+//! | new | sent | sent | send time noted, not-after set |
+//! | new | nobody wants it | gone | nothing was sent |
+//! | sent, queued | granted by reply, push or heartbeat; enough time left | hold | first waiter is granted; short grants are renewed at once |
+//! | sent, queued | granted, but short of time, or a fixed lease not yet full, or a new store run | confirming | renewal sent |
+//! | sent | queued | queued | heartbeats begin |
+//! | sent, queued | nobody wants it any more | gone | released (a sent one when its answer comes) |
+//! | queued | heartbeat: gone | gone | claimed anew |
+//! | sent | busy, refused | gone | waiters told |
+//! | sent, confirming | failed, not executed | gone | claimed anew after a pause |
+//! | sent, confirming | failed, unknown | gone | released with its not-after, then claimed anew after a pause |
+//! | confirming | renewed | hold | |
+//! | confirming | not the holder | gone | claimed anew |
+//!
+//! # Transitions of a hold
+//!
+//! | hold is | event | becomes | and |
+//! |---|---|---|---|
+//! | held | owner asks again | held, deeper | same token, no command |
+//! | held | released, deeper than one | held, less deep | |
+//! | held | released, local waiter, passing allowed | held by the next | token + 1, no command |
+//! | held | released, local waiter, passing not allowed | gone | release and queue again, in one request |
+//! | held | released, nobody waits here | gone | release |
+//! | held, uncertain | renewed | held | deadline moves |
+//! | held | renewal failed or missed | uncertain | tried again inside the lease |
+//! | held, uncertain | deadline, not the holder, revoked, held too long, shut down | lost | guard told, waiters claim anew |
+//! | held, not picked up | claim window over | gone | waiter goes back to the line, lock goes on |
+//! | lost | released | gone | released in the store unless that said it is gone |
+
+mod ask;
+mod change;
+mod claim;
+mod hold;
+mod pass;
+mod tickets;
+mod timers;
+mod word;
+
+pub use ask::{Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Settings, Ticket, Why};
+pub use pass::Released;
+pub use word::{MAX_DEPTH, Word};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use slab::Slab;
+
+use crate::backoff::Jitter;
+use crate::holder::Client;
+use crate::mode::Mode;
+use crate::op::{Blocker, Body, Patience, Reply};
+use crate::store::StoreError;
+use crate::time::{LeaseTime, Moment};
+use crate::token::Token;
+
+use claim::{Claiming, Failing, Taker};
+use hold::Hold;
+use pass::{Parting, Remote};
+use tickets::{Stage, Tickets};
+
+/// The machine of one lock name.
+#[derive(Debug)]
+pub struct Machine {
+    settings: Arc<Settings>,
+    client: Client,
+    tickets: Tickets,
+    waits: BTreeSet<(Moment, Ticket)>,
+    claims: BTreeMap<u64, Claiming>,
+    holds: Slab<Hold>,
+    partings: Slab<Parting>,
+    cohort: Cohort,
+    remote: Remote,
+    failing: Option<Box<Failing>>,
+    blocker: Option<Box<Blocker>>,
+    heartbeat_at: Option<Moment>,
+    inbox_up: bool,
+    closed: bool,
+    jitter: Jitter,
+    todo: VecDeque<Todo>,
+    events: VecDeque<Event>,
+}
+
+/// What the local line as a whole has in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cohort {
+    Idle,
+    Claiming(u64),
+    Holding(usize),
+}
+
+/// A request that is due; the request itself is made when the driver takes it.
+#[derive(Debug)]
+enum Todo {
+    Claim(u64),
+    Confirm(u64),
+    Renew(Grip, Option<Ticket>),
+    Heartbeat,
+    Part(usize),
+    Downgrade(Grip, Ticket),
+    Withdraw(u64),
+}
+
+impl Machine {
+    /// A machine with nothing to do.
+    pub fn new(settings: Arc<Settings>, client: Client, seed: u64) -> Self {
+        Self {
+            settings,
+            client,
+            tickets: Tickets::default(),
+            waits: BTreeSet::new(),
+            claims: BTreeMap::new(),
+            holds: Slab::new(),
+            partings: Slab::new(),
+            cohort: Cohort::Idle,
+            remote: Remote::default(),
+            failing: None,
+            blocker: None,
+            heartbeat_at: None,
+            inbox_up: true,
+            closed: false,
+            jitter: Jitter::new(seed),
+            todo: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Somebody wants the lock.
+    pub fn handle_ask(&mut self, now: Moment, ask: Ask) -> Ticket {
+        if self.closed {
+            return self.answered(Why::Closed);
+        }
+        if let Some(outcome) = self.reenter(&ask) {
+            return self.tickets.insert(None, Stage::Ready(outcome));
+        }
+        if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {
+            return self.answered(Why::Busy(self.own_blocker(now)));
+        }
+        let until = ask.until;
+        let with_cohort = ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue;
+        let ticket = self.tickets.insert(Some(ask), Stage::Unclaimed);
+        if let Some(until) = until {
+            self.waits.insert((until, ticket));
+        }
+        if with_cohort {
+            self.tickets.join(ticket);
+            self.advance(now);
+        } else {
+            self.claim_for(now, ticket);
+        }
+        ticket
+    }
+
+    /// Exchanges a ticket for its outcome, if it is there.
+    pub fn pick(&mut self, now: Moment, ticket: Ticket) -> Option<Outcome> {
+        let Some(Stage::Ready(outcome)) = self.tickets.stage(ticket) else { return None };
+        if let Outcome::Granted { grip, .. } = *outcome {
+            if self.state(now, grip).is_none_or(|state| matches!(state, HoldState::Lost(_))) {
+                // Lost before it was ever seen: the wish goes on.
+                self.return_to_wait(now, ticket, grip);
+                return None;
+            }
+            if let Some(hold) = self.holds.get_mut(grip.0) {
+                hold.pick_up();
+            }
+        }
+        match self.tickets.remove(ticket) {
+            Some((_, Stage::Ready(outcome))) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Nobody waits for this ticket any more: the future was dropped.
+    pub fn handle_cancel(&mut self, now: Moment, ticket: Ticket) {
+        self.disarm_wait(ticket);
+        match self.tickets.remove(ticket) {
+            Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) => self.let_go(now, grip, Lane::Renewals),
+            Some((_, Stage::Claimed(seq))) => self.abandon(now, seq),
+            Some((_, Stage::InLine)) => self.line_shrank(now),
+            _ => {}
+        }
+    }
+
+    /// The answer to an action.
+    pub fn handle_reply(&mut self, now: Moment, errand: Errand, result: Result<Reply, StoreError>) {
+        if let Ok(reply) = &result {
+            self.note_alive(now, reply.run);
+        }
+        let run = result.as_ref().map(|reply| reply.run).unwrap_or_default();
+        let result = result.map(|reply| reply.body);
+        match (errand, result) {
+            (Errand::Claim { seq }, Ok(Body::Verdict(verdict))) => self.on_verdict(now, seq, run, verdict),
+            (Errand::Claim { seq }, Err(error)) => self.on_claim_error(now, seq, error),
+            (Errand::Confirm { seq, sent }, Ok(Body::Renewal(renewal))) => self.on_confirmed(now, seq, sent, renewal),
+            (Errand::Confirm { seq, .. }, Err(error)) => self.on_claim_error(now, seq, error),
+            (Errand::Renew { grip, seq, sent, ticket }, Ok(Body::Renewal(renewal))) => {
+                self.on_renewal(now, (grip, seq, sent), ticket, renewal);
+            }
+            (Errand::Renew { grip, seq, sent, ticket }, Err(error)) => {
+                self.on_renewal_error(now, (grip, seq, sent), ticket, error);
+            }
+            (Errand::Heartbeat { seqs, sent }, Ok(Body::Standings(standings))) => {
+                self.on_standings(now, sent, run, &seqs, standings);
+            }
+            (Errand::Part { key }, Ok(Body::Release(reply))) => self.on_parted(now, key, run, reply),
+            (Errand::Part { key }, Err(error)) => self.on_part_error(now, key, error),
+            (Errand::Downgrade { grip, seq, ticket }, Ok(Body::Downgraded(answer))) => {
+                self.on_downgraded(now, grip, seq, ticket, answer);
+            }
+            (Errand::Downgrade { ticket, .. }, Err(error)) => self.finish(ticket, Outcome::Failed(Why::Store(error))),
+            (Errand::Withdraw { seq, sent }, Ok(Body::Downgraded(answer))) => self.on_withdrawn(now, seq, sent, answer),
+            (Errand::Withdraw { seq, .. }, Err(error)) => self.on_withdraw_error(now, seq, error),
+            // A heartbeat that failed is followed by the next one; a body of the wrong kind is a broken store.
+            (_, _) => {}
+        }
+    }
+
+    /// The next request to send. `store_time` is asked only when a claim needs its not-after.
+    pub fn poll_action(&mut self, now: Moment, store_time: impl Fn() -> LeaseTime) -> Option<Action> {
+        while let Some(todo) = self.todo.pop_front() {
+            if let Some(action) = self.prepare(now, &store_time, todo) {
+                return Some(action);
+            }
+        }
+        if self.tickets.is_empty() {
+            self.todo = VecDeque::new();
+        }
+        None
+    }
+
+    /// The next thing to tell somebody.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front();
+        if event.is_none() && self.tickets.is_empty() {
+            self.events = VecDeque::new();
+        }
+        event
+    }
+
+    /// How a hold stands; `None` once it was released.
+    pub fn state(&self, now: Moment, grip: Grip) -> Option<HoldState> {
+        self.holds.get(grip.0).map(|hold| hold.state(now))
+    }
+
+    /// The fencing token of a hold.
+    pub fn token(&self, grip: Grip) -> Option<Token> {
+        self.holds.get(grip.0).map(Hold::token)
+    }
+
+    /// The state word of a hold.
+    pub fn word(&self, grip: Grip) -> Word {
+        self.holds.get(grip.0).map(|hold| hold.word).unwrap_or_default()
+    }
+
+    /// Whoever was last seen in the way.
+    pub fn blocker(&self) -> Option<&Blocker> {
+        self.blocker.as_deref()
+    }
+
+    /// Releases under way.
+    pub fn partings(&self) -> usize {
+        self.partings.len()
+    }
+
+    /// Live holds.
+    pub fn holds(&self) -> usize {
+        self.holds.len()
+    }
+
+    /// Tickets out, of waiters and others.
+    pub fn tickets(&self) -> usize {
+        self.tickets.len()
+    }
+
+    /// Whether the machine can be thrown away.
+    pub fn is_idle(&self) -> bool {
+        self.tickets.is_empty() && self.claims.is_empty() && self.holds.is_empty() && self.partings.is_empty()
+    }
+
+    fn answered(&mut self, why: Why) -> Ticket {
+        self.tickets.insert(None, Stage::Ready(Outcome::Failed(why)))
+    }
+
+    fn finish(&mut self, ticket: Ticket, outcome: Outcome) {
+        if self.tickets.stage(ticket).is_some() {
+            self.disarm_wait(ticket);
+            self.tickets.set(ticket, Stage::Ready(outcome));
+            self.events.push_back(Event::Ready(ticket));
+        }
+    }
+
+    fn fail(&mut self, ticket: Ticket, why: Why) {
+        self.finish(ticket, Outcome::Failed(why));
+    }
+
+    fn disarm_wait(&mut self, ticket: Ticket) {
+        if let Some(until) = self.tickets.ask(ticket).and_then(|ask| ask.until) {
+            self.waits.remove(&(until, ticket));
+        }
+    }
+
+    fn taker(&self, claim: &Claiming) -> Option<Ticket> {
+        match claim.taker {
+            Taker::Cohort => self.tickets.head(),
+            Taker::Ticket(ticket) | Taker::Upgrade(ticket, _) => Some(ticket),
+            Taker::Nobody => None,
+        }
+    }
+}

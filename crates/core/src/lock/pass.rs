@@ -1,0 +1,288 @@
+//! How a hold leaves a guard: to the next local waiter, back to the store, or both in one request.
+
+use std::time::Duration;
+
+use crate::holder::HolderId;
+use crate::op::{Line, Op, Parted, Release, ReleaseReply};
+use crate::store::{Outcome as Sure, StoreError};
+use crate::time::{LeaseTime, Moment, RunId};
+use crate::token::MAX_LOCAL;
+
+use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
+use super::tickets::Stage;
+use super::{Cohort, Machine, Todo};
+
+/// What is known of waiters elsewhere while the local line holds the lock.
+#[derive(Debug, Default)]
+pub(super) struct Remote {
+    /// Since when somebody is known to wait.
+    since: Option<Moment>,
+    passes: u32,
+    /// Whether a fair waiter is among them.
+    pub(super) fair: bool,
+}
+
+impl Remote {
+    pub(super) fn begin(&mut self, now: Moment, line: Option<Line>) {
+        *self = Self::default();
+        self.learn(now, line.unwrap_or_default());
+    }
+
+    pub(super) fn learn(&mut self, now: Moment, line: Line) {
+        if line.waiters == 0 {
+            *self = Self::default();
+        } else {
+            self.since.get_or_insert(now);
+            self.fair = line.fair;
+        }
+    }
+
+    fn patient(&self, now: Moment, passes: u32, time: Duration) -> bool {
+        let within = |since: Moment| self.passes < passes && now.since(since) < time;
+        !self.fair && self.since.is_none_or(within)
+    }
+}
+
+/// A release on its way.
+#[derive(Debug)]
+pub(super) struct Parting {
+    id: HolderId,
+    not_after: Option<LeaseTime>,
+    /// The claim that queues again in the same request.
+    again: Option<u64>,
+    lane: Lane,
+    ticket: Option<Ticket>,
+    attempt: u32,
+    pub(super) retry_at: Option<Moment>,
+    /// When the store has forgotten the hold by itself.
+    moot_at: Moment,
+}
+
+/// How a release went, as far as can be told at once.
+#[derive(Debug)]
+pub enum Released {
+    /// It is over.
+    Now(Result<(), Why>),
+    /// The store was asked; the ticket has the answer.
+    Later(Ticket),
+}
+
+impl Machine {
+    /// A guard is released. With `listen` the caller gets a ticket for the store's answer.
+    pub fn handle_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
+        let Some(hold) = self.holds.get_mut(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
+        if hold.word.depth() > 1 {
+            hold.word = hold.word.leave();
+            return Released::Now(Ok(()));
+        }
+        if hold.loss.is_none() && hold.deadline() <= now {
+            self.lose(now, grip, LossReason::Expired);
+        }
+        let lane = if listen { Lane::Claims } else { Lane::Renewals };
+        if let Some(reason) = self.holds.get(grip.0).and_then(|hold| hold.loss.as_deref()).cloned() {
+            self.let_go(now, grip, lane);
+            return Released::Now(Err(Why::Lost(reason)));
+        }
+        let Some(key) = self.pass_or_part(now, grip, lane) else { return Released::Now(Ok(())) };
+        if !listen {
+            return Released::Now(Ok(()));
+        }
+        let ticket = self.tickets.insert(None, Stage::Errand);
+        self.partings[key].ticket = Some(ticket);
+        Released::Later(ticket)
+    }
+
+    /// A guard is dropped while nobody can send its release: it stops being renewed, and the lease runs out.
+    pub fn handle_abandon(&mut self, now: Moment, grip: Grip) {
+        let deeper = self.holds.get_mut(grip.0).is_some_and(|hold| {
+            let deeper = hold.word.depth() > 1;
+            hold.word = hold.word.leave();
+            deeper
+        });
+        if !deeper && self.holds.try_remove(grip.0).is_some() && self.cohort == Cohort::Holding(grip.0) {
+            self.cohort = Cohort::Idle;
+            self.advance(now);
+        }
+    }
+
+    /// The thread that owned these holds has ended: nobody can use or release them any more.
+    pub fn handle_owner_ended(&mut self, now: Moment, owner: OwnerId) -> usize {
+        let own = self.holds.iter().filter(|(_, hold)| hold.owner == Some(owner)).map(|(key, _)| Grip(key));
+        let grips: Vec<Grip> = own.collect();
+        for grip in &grips {
+            self.lose(now, *grip, LossReason::OwnerEnded);
+            self.let_go(now, *grip, Lane::Renewals);
+        }
+        grips.len()
+    }
+
+    /// A hold is no longer bound to its owner: its guard may travel.
+    pub fn handle_unbind(&mut self, grip: Grip) {
+        if let Some(hold) = self.holds.get_mut(grip.0) {
+            hold.owner = None;
+        }
+    }
+
+    /// The client shuts down: waiters are told, holds end and are released.
+    pub fn handle_close(&mut self, now: Moment) {
+        self.closed = true;
+        for ticket in self.tickets.waiting() {
+            if let Some(Stage::Claimed(seq)) = self.tickets.stage(ticket) {
+                self.abandon(now, *seq);
+            }
+            self.fail(ticket, Why::Closed);
+        }
+        self.line_shrank(now);
+        let live: Vec<Grip> =
+            self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| Grip(key)).collect();
+        for grip in live {
+            if let Some(hold) = self.holds.get(grip.0) {
+                self.part(now, hold.id, hold.unanswered, Lane::Renewals);
+            }
+            self.lose(now, grip, LossReason::Shutdown);
+        }
+    }
+
+    /// Ends a hold here, however it stands, and passes the lock on.
+    pub(super) fn let_go(&mut self, now: Moment, grip: Grip, lane: Lane) {
+        match self.holds.get(grip.0).map(|hold| hold.loss.as_deref()) {
+            None => {}
+            // Gone: nothing to release. Shutdown: released already.
+            Some(Some(LossReason::Gone | LossReason::Shutdown)) => {
+                self.holds.remove(grip.0);
+            }
+            Some(Some(_)) => {
+                let hold = self.holds.remove(grip.0);
+                self.part(now, hold.id, hold.unanswered, lane);
+            }
+            Some(None) => {
+                self.pass_or_part(now, grip, lane);
+            }
+        }
+        self.forget_idle_holds();
+    }
+
+    fn forget_idle_holds(&mut self) {
+        if self.holds.is_empty() {
+            self.holds = slab::Slab::new();
+        }
+    }
+
+    fn pass_or_part(&mut self, now: Moment, grip: Grip, lane: Lane) -> Option<usize> {
+        if self.cohort != Cohort::Holding(grip.0) {
+            let hold = self.holds.remove(grip.0);
+            self.forget_idle_holds();
+            return Some(self.part(now, hold.id, hold.unanswered, lane));
+        }
+        if let Some(next) = self.next_to_pass(now, grip) {
+            self.pass(now, grip, next);
+            return None;
+        }
+        let hold = self.holds.remove(grip.0);
+        self.forget_idle_holds();
+        self.cohort = Cohort::Idle;
+        let key = self.part(now, hold.id, hold.unanswered, lane);
+        if self.failing.is_none() && self.inbox_up {
+            self.partings[key].again = self.new_cohort_claim(now);
+        }
+        Some(key)
+    }
+
+    /// The next local waiter, if the lock may be passed to it without the store.
+    fn next_to_pass(&self, now: Moment, grip: Grip) -> Option<Ticket> {
+        let hold = self.holds.get(grip.0)?;
+        let next = self.tickets.head()?;
+        let ask = self.tickets.ask(next)?;
+        let same_lease = ask.lease() == hold.lease && !ask.terms.is_fixed();
+        let half_left = hold.deadline().since(now) >= hold.lease.length() / 2;
+        let settings = &self.settings;
+        let patient = self.remote.patient(now, settings.max_passes, settings.max_passing);
+        (same_lease && half_left && patient && self.inbox_up && hold.local < MAX_LOCAL).then_some(next)
+    }
+
+    fn pass(&mut self, now: Moment, grip: Grip, next: Ticket) {
+        let Some(ask) = self.tickets.ask(next).cloned() else { return };
+        self.remote.passes += 1;
+        let hold = &mut self.holds[grip.0];
+        // Its own token: a paused predecessor must be fenced off from its own neighbours too.
+        hold.local += 1;
+        self.give(now, grip.0, next, &ask);
+    }
+
+    /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.
+    pub(super) fn rotate(&mut self, now: Moment, key: usize, ticket: Ticket) {
+        let Some(ask) = self.tickets.ask(ticket) else { return };
+        if let Some(until) = ask.until {
+            self.waits.insert((until, ticket));
+        }
+        if self.cohort == Cohort::Holding(key) {
+            self.tickets.join(ticket);
+            self.let_go(now, Grip(key), Lane::Renewals);
+        } else {
+            self.let_go(now, Grip(key), Lane::Renewals);
+            self.claim_for(now, ticket);
+        }
+    }
+
+    /// Releases an id in the store, again and again until it is certain or no longer matters.
+    pub(super) fn part(&mut self, now: Moment, id: HolderId, not_after: Option<LeaseTime>, lane: Lane) -> usize {
+        let moot_at = now + crate::lease::MAX;
+        let parting = Parting { id, not_after, again: None, lane, ticket: None, attempt: 0, retry_at: None, moot_at };
+        let key = self.partings.insert(parting);
+        self.todo.push_back(Todo::Part(key));
+        key
+    }
+
+    /// Releases a claim that may have been granted, or may yet be.
+    pub(super) fn part_claim(&mut self, now: Moment, seq: u64, lane: Lane) {
+        let Some(claim) = self.claims.get(&seq) else { return };
+        let (id, lease) = (claim.id, claim.lease.length());
+        let unanswered = claim.run.is_none().then_some(claim.not_after);
+        let key = self.part(now, id, unanswered, lane);
+        self.partings[key].moot_at = now + lease + self.settings.response;
+    }
+
+    pub(super) fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {
+        let parting = self.partings.get_mut(key)?;
+        parting.retry_at = None;
+        let (id, not_after, lane, again) = (parting.id, parting.not_after, parting.lane, parting.again);
+        let again = again.and_then(|seq| self.send_claim(now, store(), seq)).map(Box::new);
+        let op = Op::Release(Release { id, not_after, again });
+        Some(Action { errand: Errand::Part { key }, op, lane })
+    }
+
+    pub(super) fn on_parted(&mut self, now: Moment, key: usize, run: RunId, reply: ReleaseReply) {
+        let Some(parting) = self.partings.try_remove(key) else { return };
+        if self.partings.is_empty() {
+            self.partings = slab::Slab::new();
+        }
+        if let Some(ticket) = parting.ticket {
+            // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.
+            let lost = reply.parted == Parted::Nothing && parting.attempt == 0;
+            let outcome = if lost { Outcome::Failed(Why::Lost(LossReason::Gone)) } else { Outcome::Done };
+            self.finish(ticket, outcome);
+        }
+        if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
+            self.on_verdict(now, seq, run, verdict);
+        }
+    }
+
+    pub(super) fn on_part_error(&mut self, now: Moment, key: usize, error: StoreError) {
+        let Some(parting) = self.partings.get_mut(key) else { return };
+        let again = parting.again.take();
+        let delay = self.settings.backoff.delay(parting.attempt, self.jitter.next());
+        parting.attempt += u32::from(error.outcome == Sure::Unknown);
+        let give_up = !error.is_transient() || now + delay >= parting.moot_at;
+        parting.retry_at = Some(now + delay);
+        let listener = parting.ticket.take();
+        if give_up {
+            self.partings.remove(key);
+        }
+        if let Some(ticket) = listener {
+            self.fail(ticket, Why::Store(error.clone()));
+        }
+        if let Some(seq) = again {
+            self.on_claim_error(now, seq, error);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Everybody in this process who waits for an outcome, and the local line among them.
+//!
+//! A slab with links instead of pointers: joining, leaving and being served take constant time at any length.
+
+use slab::Slab;
+
+use super::ask::{Ask, Outcome, Ticket};
+
+const NONE: usize = usize::MAX;
+
+#[derive(Debug)]
+struct Entry {
+    /// Kept until the outcome is picked up: a grant may be lost before that, and the wish goes on.
+    ask: Option<Box<Ask>>,
+    stage: Stage,
+    before: usize,
+    behind: usize,
+}
+
+/// How far a ticket has come.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// In the local line.
+    InLine,
+    /// Has a claim of its own.
+    Claimed(u64),
+    /// Needs a claim of its own, later.
+    Unclaimed,
+    /// Waits for a release, renewal or downgrade.
+    Errand,
+    /// The outcome is there.
+    Ready(Outcome),
+}
+
+/// The tickets of one lock.
+#[derive(Debug)]
+pub(super) struct Tickets {
+    slab: Slab<Entry>,
+    head: usize,
+    tail: usize,
+}
+
+impl Default for Tickets {
+    fn default() -> Self {
+        Self { slab: Slab::new(), head: NONE, tail: NONE }
+    }
+}
+
+impl Tickets {
+    pub(super) fn insert(&mut self, ask: Option<Ask>, stage: Stage) -> Ticket {
+        let entry = Entry { ask: ask.map(Box::new), stage, before: NONE, behind: NONE };
+        Ticket(self.slab.insert(entry))
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<(Option<Box<Ask>>, Stage)> {
+        self.leave(ticket);
+        let entry = self.slab.try_remove(ticket.0)?;
+        if self.slab.is_empty() {
+            // An idle lock should weigh as little as possible.
+            self.slab = Slab::new();
+        }
+        Some((entry.ask, entry.stage))
+    }
+
+    pub(super) fn ask(&self, ticket: Ticket) -> Option<&Ask> {
+        self.slab.get(ticket.0)?.ask.as_deref()
+    }
+
+    pub(super) fn stage(&self, ticket: Ticket) -> Option<&Stage> {
+        self.slab.get(ticket.0).map(|entry| &entry.stage)
+    }
+
+    /// Moves a ticket to a stage outside the line.
+    pub(super) fn set(&mut self, ticket: Ticket, stage: Stage) {
+        self.leave(ticket);
+        if let Some(entry) = self.slab.get_mut(ticket.0) {
+            entry.stage = stage;
+        }
+    }
+
+    /// Puts a ticket at the end of the line.
+    pub(super) fn join(&mut self, ticket: Ticket) {
+        self.leave(ticket);
+        let tail = self.tail;
+        let Some(entry) = self.slab.get_mut(ticket.0) else { return };
+        entry.stage = Stage::InLine;
+        entry.before = tail;
+        match self.slab.get_mut(tail) {
+            Some(last) => last.behind = ticket.0,
+            None => self.head = ticket.0,
+        }
+        self.tail = ticket.0;
+    }
+
+    fn leave(&mut self, ticket: Ticket) {
+        let Some(entry) = self.slab.get_mut(ticket.0) else { return };
+        if !matches!(entry.stage, Stage::InLine) || (entry.before == NONE && self.head != ticket.0) {
+            return;
+        }
+        let (before, behind) = (entry.before, entry.behind);
+        (entry.before, entry.behind) = (NONE, NONE);
+        match self.slab.get_mut(before) {
+            Some(entry) => entry.behind = behind,
+            None => self.head = behind,
+        }
+        match self.slab.get_mut(behind) {
+            Some(entry) => entry.before = before,
+            None => self.tail = before,
+        }
+    }
+
+    /// First in the local line.
+    pub(super) fn head(&self) -> Option<Ticket> {
+        (self.head != NONE).then_some(Ticket(self.head))
+    }
+
+    pub(super) fn line_is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    /// Everybody in the local line, first to last.
+    pub(super) fn line(&self) -> Vec<Ticket> {
+        let next = |at: &usize| self.slab.get(*at).map(|entry| entry.behind).filter(|at| *at != NONE);
+        std::iter::successors((self.head != NONE).then_some(self.head), next).map(Ticket).collect()
+    }
+
+    /// Tickets that still wait for the lock, in or out of the line.
+    pub(super) fn waiting(&self) -> Vec<Ticket> {
+        let waits = |stage: &Stage| matches!(stage, Stage::InLine | Stage::Claimed(_) | Stage::Unclaimed);
+        self.slab.iter().filter(|(_, entry)| waits(&entry.stage)).map(|(key, _)| Ticket(key)).collect()
+    }
+
+    pub(super) fn unclaimed(&self) -> Vec<Ticket> {
+        let waits = |stage: &Stage| matches!(stage, Stage::Unclaimed);
+        self.slab.iter().filter(|(_, entry)| waits(&entry.stage)).map(|(key, _)| Ticket(key)).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slab.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_keeps_order_when_anybody_leaves() {
+        let mut tickets = Tickets::default();
+        let all: Vec<Ticket> = (0..5).map(|_| tickets.insert(None, Stage::Unclaimed)).collect();
+        all.iter().for_each(|ticket| tickets.join(*ticket));
+        tickets.remove(all[2]);
+        tickets.set(all[0], Stage::Unclaimed);
+        tickets.join(all[1]);
+        assert_eq!(tickets.line(), [all[3], all[4], all[1]]);
+        tickets.remove(all[1]);
+        tickets.remove(all[3]);
+        assert_eq!(tickets.head(), Some(all[4]));
+        tickets.remove(all[4]);
+        assert!(tickets.line_is_empty());
+        tickets.join(all[0]);
+        assert_eq!(tickets.line(), [all[0]]);
+    }
+}

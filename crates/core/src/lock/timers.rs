@@ -1,0 +1,170 @@
+//! What happens by itself: waits run out, heartbeats are due, failed requests are tried again, holds are looked after.
+
+use std::time::Duration;
+
+use crate::lease::Lease;
+use crate::op::{Heartbeat, News, Op, Queued, Standing};
+use crate::time::{LeaseTime, Moment, RunId};
+
+use super::ask::{Action, Errand, Grip, Lane, LossReason, Ticket, Why};
+use super::claim::{Phase, Taker};
+use super::tickets::Stage;
+use super::{Machine, Todo};
+
+/// Waiters further back ask a little later after the blocker's lease end: the first is the one to profit.
+const STAGGER: Duration = Duration::from_millis(5);
+
+impl Machine {
+    /// When [`Self::handle_timeout`] must be called next.
+    pub fn poll_timeout(&self) -> Option<Moment> {
+        let wait = self.waits.first().map(|(until, _)| *until);
+        let failing = self.failing.as_ref().filter(|_| self.somebody_is_stuck()).map(|failing| failing.retry_at);
+        let parting = self.partings.iter().filter_map(|(_, parting)| parting.retry_at).min();
+        let hold = self.holds.iter().map(|(_, hold)| hold.next()).min();
+        [wait, self.heartbeat_at, failing, parting, hold].into_iter().flatten().min().filter(|at| *at < Moment::FAR)
+    }
+
+    /// Does whatever is due.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        while let Some((until, ticket)) = self.waits.first().copied().filter(|(until, _)| *until <= now) {
+            self.waits.remove(&(until, ticket));
+            self.wait_over(now, ticket);
+        }
+        if self.heartbeat_at.is_some_and(|at| at <= now) {
+            self.heartbeat_at = None;
+            self.todo.push_back(Todo::Heartbeat);
+        }
+        if self.failing.as_ref().is_some_and(|failing| failing.retry_at <= now) {
+            self.retry(now);
+        }
+        for (key, parting) in &mut self.partings {
+            if parting.retry_at.take_if(|at| *at <= now).is_some() {
+                self.todo.push_back(Todo::Part(key));
+            }
+        }
+        let due: Vec<usize> = self.holds.iter().filter(|(_, hold)| hold.next() <= now).map(|(key, _)| key).collect();
+        due.into_iter().for_each(|key| self.attend(now, key));
+    }
+
+    /// News from the store.
+    pub fn handle_push(&mut self, now: Moment, run: RunId, news: News) {
+        match news {
+            News::Granted { seq, stamp } => self.on_pushed_grant(now, run, seq, stamp),
+            News::Waiting { fair } => self.remote.learn(now, crate::op::Line { waiters: 1, fair }),
+            News::Revoked { seq, reason } => {
+                let named = self.holds.iter().find(|(_, hold)| hold.id.seq == seq).map(|(key, _)| key);
+                if let Some(key) = named {
+                    self.lose(now, Grip(key), LossReason::Revoked(reason.into()));
+                }
+            }
+        }
+    }
+
+    /// Whether news arrives. Coming back, anything may have been missed: ask once.
+    pub fn handle_inbox(&mut self, now: Moment, up: bool) {
+        self.inbox_up = up;
+        if up {
+            self.failing = None;
+            self.retry(now);
+            self.todo.push_back(Todo::Heartbeat);
+        }
+    }
+
+    pub(super) fn prepare(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, todo: Todo) -> Option<Action> {
+        match todo {
+            Todo::Claim(seq) => self.claim_action(now, store(), seq),
+            Todo::Confirm(seq) => self.confirm_action(now, seq),
+            Todo::Renew(grip, ticket) => self.renew_action(now, grip, ticket),
+            Todo::Heartbeat => self.heartbeat_action(now),
+            Todo::Part(key) => self.part_action(now, store, key),
+            Todo::Downgrade(grip, ticket) => self.downgrade_action(grip, ticket),
+            Todo::Withdraw(seq) => self.withdraw_action(now, seq),
+        }
+    }
+
+    fn wait_over(&mut self, now: Moment, ticket: Ticket) {
+        let why = match &self.failing {
+            Some(failing) => Why::Store(failing.error.clone()),
+            None => Why::Timeout(self.blocker().cloned().or_else(|| self.own_blocker(now))),
+        };
+        match self.tickets.stage(ticket) {
+            Some(Stage::Claimed(seq)) => {
+                let seq = *seq;
+                if matches!(self.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..))) {
+                    return self.withdraw(seq);
+                }
+                self.fail(ticket, why);
+                self.abandon(now, seq);
+            }
+            Some(Stage::InLine) => {
+                self.fail(ticket, why);
+                self.line_shrank(now);
+            }
+            Some(Stage::Unclaimed) => self.fail(ticket, why),
+            _ => {}
+        }
+    }
+
+    fn somebody_is_stuck(&self) -> bool {
+        !self.tickets.is_empty()
+    }
+
+    /// Tries again for everybody who has no claim, or gives up on the store.
+    pub(super) fn retry(&mut self, now: Moment) {
+        if let Some(failing) = &self.failing
+            && failing.since + self.settings.unavailable_after <= now
+        {
+            let error = failing.error.clone();
+            self.failing = None;
+            for ticket in self.stuck() {
+                self.fail(ticket, Why::Store(error.clone()));
+            }
+            return;
+        }
+        for ticket in self.tickets.unclaimed() {
+            self.claim_for(now, ticket);
+        }
+        self.advance(now);
+    }
+
+    fn stuck(&self) -> Vec<Ticket> {
+        let mut stuck = self.tickets.unclaimed();
+        if self.cohort == super::Cohort::Idle {
+            stuck.extend(self.tickets.line());
+        }
+        stuck
+    }
+
+    /// The next heartbeat is half a claim window away, or at the blocker's lease end if that is sooner.
+    pub(super) fn schedule_heartbeat(&mut self, now: Moment, asked: Moment, lease: Lease, queued: &Queued) {
+        let blocked_until = queued.blocker.as_ref().map_or(Moment::FAR, |blocker| {
+            asked + blocker.remaining + STAGGER.saturating_mul(queued.ahead.saturating_add(1))
+        });
+        let at = (now + self.window(lease) / 2).min(blocked_until.max(now + STAGGER));
+        self.heartbeat_at = Some(self.heartbeat_at.map_or(at, |known| known.min(at)));
+    }
+
+    fn heartbeat_action(&mut self, now: Moment) -> Option<Action> {
+        let queued = || self.claims.iter().filter(|(_, claim)| matches!(claim.phase, Phase::Queued { .. }));
+        let windows = || queued().map(|(_, claim)| self.window(claim.lease));
+        let (shortest, longest) = (windows().min()?, windows().max()?);
+        let (seqs, ids): (Vec<u64>, Vec<_>) = queued().map(|(seq, claim)| (*seq, claim.id)).unzip();
+        // Set before the answer: an answer that never comes must not end the heartbeats.
+        self.heartbeat_at = Some(now + shortest / 2);
+        let beat = Heartbeat { inbox: self.client.inbox(), ids, alive: longest * 2 };
+        Some(Action { errand: Errand::Heartbeat { seqs, sent: now }, op: Op::Heartbeat(beat), lane: Lane::Renewals })
+    }
+
+    pub(super) fn on_standings(
+        &mut self,
+        now: Moment,
+        sent: Moment,
+        run: RunId,
+        seqs: &[u64],
+        standings: Vec<Standing>,
+    ) {
+        for (seq, standing) in seqs.iter().zip(standings) {
+            self.on_standing(now, sent, run, *seq, standing);
+        }
+    }
+}
