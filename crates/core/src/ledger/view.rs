@@ -22,7 +22,8 @@ impl Record {
         let upgrade = self.upgrade.iter().map(|pending| &pending.waiter);
         let waiters = upgrade.chain(self.queue.iter()).map(Waiter::view).collect();
         let revocation = self.revocation.clone();
-        Some(RecordView { kind: self.kind, last: self.last, holders, waiters, revocation })
+        let kind = self.kind.filter(|_| self.in_use());
+        Some(RecordView { kind, last: self.last, holders, waiters, revocation })
     }
 }
 
