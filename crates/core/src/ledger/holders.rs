@@ -34,7 +34,7 @@ impl Holding {
             since: now.wall,
             not_after: claim.not_after,
             revoked: None,
-            length: claim.lease.length(),
+            length: first,
             end: now.lease + first,
         }
     }
