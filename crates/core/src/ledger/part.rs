@@ -4,6 +4,7 @@ use crate::holder::HolderId;
 use crate::mode::Mode;
 use crate::op::{Downgraded, Effect, News, Parted, Release, ReleaseReply, Revocation, Revoke, Revoked, Target};
 
+use super::queue::Pending;
 use super::{Record, Step};
 
 impl Record {
@@ -23,20 +24,21 @@ impl Record {
     fn part(&mut self, id: HolderId) -> Parted {
         if self.holders.remove(id).is_some() {
             Parted::Hold
-        } else if self.queue.remove(id).is_some() || self.withdraw(id) {
+        } else if self.queue.remove(id).is_some() || self.withdraw(id).is_some() {
             Parted::Place
         } else {
             Parted::Nothing
         }
     }
 
-    fn withdraw(&mut self, id: HolderId) -> bool {
-        let pending = self.upgrade.as_ref().is_some_and(|pending| pending.waiter.claim.id == id);
-        pending && self.take_upgrade().is_some()
+    fn withdraw(&mut self, id: HolderId) -> Option<Pending> {
+        self.upgrade.as_ref().filter(|pending| pending.waiter.claim.id == id)?;
+        self.take_upgrade()
     }
 
     pub(super) fn downgrade(&mut self, step: &Step<'_>, id: HolderId) -> Downgraded {
-        if self.withdraw(id) {
+        if let Some(pending) = self.withdraw(id) {
+            self.done.mark(id, pending.waiter.claim.not_after, step.now.lease);
             return Downgraded::Withdrawn;
         }
         let Some(hold) = self.holders.get_mut(id).filter(|hold| hold.mode.kind() == Mode::Shared.kind()) else {
