@@ -44,6 +44,10 @@ impl Holding {
         self.end.since(now).min(self.length)
     }
 
+    pub(super) fn is_over(&self, now: LeaseTime) -> bool {
+        self.end <= now
+    }
+
     pub(super) fn blocker(&self, id: HolderId, now: LeaseTime) -> Blocker {
         Blocker { holder: id.public(), who: Arc::clone(&self.who), remaining: self.remaining(now) }
     }
@@ -112,7 +116,7 @@ impl Holders {
     /// The holder that ends last.
     pub(super) fn blocker(&self, now: LeaseTime) -> Option<Blocker> {
         let (_, id) = self.ends.last()?;
-        self.by_id.get(id).map(|hold| hold.blocker(*id, now))
+        self.by_id.get(id).filter(|hold| !hold.is_over(now)).map(|hold| hold.blocker(*id, now))
     }
 
     pub(super) fn last_end(&self) -> Option<LeaseTime> {

@@ -87,6 +87,7 @@ impl Record {
             // Before expiry: a heartbeat revives its own waiters as long as they are still there.
             self.queue.refresh(beat.inbox, now.lease, beat.alive);
         }
+        self.expire_named(now, op);
         self.settle(&mut step);
         let body = self.perform(&mut step, op);
         self.settle(&mut step);

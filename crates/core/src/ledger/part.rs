@@ -3,6 +3,7 @@
 use crate::holder::HolderId;
 use crate::mode::Mode;
 use crate::op::{Downgraded, Effect, News, Parted, Release, ReleaseReply, Revocation, Revoke, Revoked, Target};
+use crate::token::Stamp;
 
 use super::queue::Pending;
 use super::{Record, Step};
@@ -49,16 +50,15 @@ impl Record {
     }
 
     pub(super) fn revoke(&mut self, step: &mut Step<'_>, revoke: &Revoke) -> Revoked {
-        let named = |(id, stamp): (HolderId, _)| match revoke.target {
+        let named = |id: HolderId, stamp: Stamp| match revoke.target {
             Target::Stamp(target) => stamp == target,
             Target::Holder(target) => id.public() == target,
         };
-        let Some(id) =
-            self.holders.iter().map(|(id, hold)| (id, hold.stamp)).find(|hold| named(*hold)).map(|hold| hold.0)
-        else {
-            return Revoked::NoSuchHolder;
-        };
-        self.revoke_hold(step, id, revoke)
+        let hold = self.holders.iter().find(|(id, hold)| named(*id, hold.stamp) && !hold.is_over(step.now.lease));
+        match hold.map(|(id, _)| id) {
+            Some(id) => self.revoke_hold(step, id, revoke),
+            None => Revoked::NoSuchHolder,
+        }
     }
 
     fn revoke_hold(&mut self, step: &mut Step<'_>, id: HolderId, revoke: &Revoke) -> Revoked {

@@ -17,7 +17,8 @@ impl Record {
         if self.last == Stamp::ZERO && !self.in_use() {
             return None;
         }
-        let mut holders: Vec<HolderView> = self.holders.iter().map(|(id, hold)| hold.view(id, now)).collect();
+        let live = self.holders.iter().filter(|(_, hold)| !hold.is_over(now.lease));
+        let mut holders: Vec<HolderView> = live.map(|(id, hold)| hold.view(id, now)).collect();
         holders.sort_by_key(|holder| holder.stamp);
         let upgrade = self.upgrade.iter().map(|pending| &pending.waiter);
         let waiters = upgrade.chain(self.queue.iter()).map(Waiter::view).collect();
