@@ -64,6 +64,8 @@ pub struct Record {
     upgrade: Option<Pending>,
     done: Done,
     revocation: Option<Revocation>,
+    // At least the not-after of everybody here: should they end unseen, a late copy of their claim must still find them done.
+    not_after: LeaseTime,
     seen: LeaseTime,
     expires: Option<LeaseTime>,
 }
@@ -142,10 +144,11 @@ impl Record {
     fn close(&mut self, step: &Step<'_>) {
         if !self.in_use() {
             self.kind = None;
+            self.not_after = LeaseTime::ZERO;
         }
         let blank = self.last == Stamp::ZERO && self.done.is_empty() && !self.in_use();
         let ahead = self.last.micros().saturating_sub(step.now.wall.micros()).div_ceil(1000);
-        let used = [self.holders.last_end(), self.queue.alive_until(), self.done.last(), Some(step.now.lease)];
+        let used = [self.holders.last_end(), self.queue.alive_until(), self.done.last(), Some(self.not_after)];
         let latest = used.into_iter().flatten().max().unwrap_or_default();
         let latest = latest.max(step.now.lease + Duration::from_millis(ahead));
         self.expires = (!blank).then(|| latest + step.limits.retention);

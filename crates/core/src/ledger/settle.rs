@@ -112,11 +112,17 @@ impl Record {
         step.effects.push(Effect { inbox: claim.inbox, news });
     }
 
+    /// Takes note of a claim that enters.
+    pub(super) fn admit(&mut self, claim: &Claim) {
+        self.kind = Some(claim.mode.kind());
+        self.not_after = self.not_after.max(claim.not_after);
+    }
+
     /// Makes a claim a holder, for a first lease of `first`, with a stamp above all before.
     pub(super) fn grant(&mut self, now: Now, claim: &Claim, first: Duration) -> Grant {
         let floor = claim.ballot.unwrap_or(Stamp::ZERO);
         self.last = self.last.next().max(Stamp::from_micros(now.wall.micros())).max(floor);
-        self.kind = Some(claim.mode.kind());
+        self.admit(claim);
         let hold = Holding::new(claim, self.last, first, now);
         let remaining = hold.remaining(now.lease);
         self.holders.insert(claim.id, hold);
