@@ -83,6 +83,7 @@ impl Record {
     /// Applies one operation.
     pub fn apply(&mut self, limits: &Limits, now: Now, op: &Op) -> Applied {
         let mut step = Step::new(limits, now);
+        self.forget_expired(now.lease);
         self.step_back(now.lease);
         self.done.forget(now.lease, limits.work);
         if let Op::Heartbeat(beat) = op {
@@ -152,6 +153,13 @@ impl Record {
         let latest = used.into_iter().flatten().max().unwrap_or_default();
         let latest = latest.max(step.now.lease + Duration::from_millis(ahead));
         self.expires = (!blank).then(|| latest + step.limits.retention);
+    }
+
+    // A record that may be deleted answers as if it had been, whether or not the store was in time; only the stamp goes on.
+    fn forget_expired(&mut self, now: LeaseTime) {
+        if self.expires.is_some_and(|expires| expires <= now) {
+            *self = Self { last: self.last, ..Self::default() };
+        }
     }
 
     // A lease clock that stepped back must not lengthen anything: whatever ends later than its own length from now is cut.
