@@ -13,9 +13,10 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Remembers an id through `not_after`, unless that has passed.
+    /// Remembers an id through `not_after`, unless that has passed. Never forgets one earlier than it would have been.
     pub(super) fn mark(&mut self, id: HolderId, not_after: LeaseTime, now: LeaseTime) {
-        if not_after < now {
+        let known = self.marks.get(&id).is_some_and(|until| not_after <= *until);
+        if known || not_after < now {
             return;
         }
         if let Some(old) = self.marks.insert(id, not_after) {

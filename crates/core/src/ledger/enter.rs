@@ -43,6 +43,7 @@ impl Record {
             return Verdict::Busy(self.in_the_way(step));
         }
         step.notice |= !self.somebody_waits();
+        self.admit(claim);
         self.queue.enlist(claim, step.now.lease);
         let waiter = Waiter { claim: claim.clone(), since: step.now.wall };
         self.upgrade = Some(Pending { from: upgrade.from, waiter });
@@ -79,7 +80,7 @@ impl Record {
     fn enqueue(&mut self, step: &mut Step<'_>, claim: &Claim) -> Verdict {
         let ahead = self.line().waiters;
         step.notice |= !self.somebody_waits() || (claim.fair && !self.queue.has_fair());
-        self.kind = Some(claim.mode.kind());
+        self.admit(claim);
         self.queue.push(Waiter { claim: claim.clone(), since: step.now.wall }, step.now.lease);
         Verdict::Queued(self.queued(step, ahead))
     }

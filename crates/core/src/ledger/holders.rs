@@ -34,7 +34,7 @@ impl Holding {
             since: now.wall,
             not_after: claim.not_after,
             revoked: None,
-            length: claim.lease.length(),
+            length: first,
             end: now.lease + first,
         }
     }
@@ -42,6 +42,10 @@ impl Holding {
     /// What is left of the lease; never above its length, whatever the clock does.
     pub(super) fn remaining(&self, now: LeaseTime) -> Duration {
         self.end.since(now).min(self.length)
+    }
+
+    pub(super) fn is_over(&self, now: LeaseTime) -> bool {
+        self.end <= now
     }
 
     pub(super) fn blocker(&self, id: HolderId, now: LeaseTime) -> Blocker {
@@ -112,7 +116,7 @@ impl Holders {
     /// The holder that ends last.
     pub(super) fn blocker(&self, now: LeaseTime) -> Option<Blocker> {
         let (_, id) = self.ends.last()?;
-        self.by_id.get(id).map(|hold| hold.blocker(*id, now))
+        self.by_id.get(id).filter(|hold| !hold.is_over(now)).map(|hold| hold.blocker(*id, now))
     }
 
     pub(super) fn last_end(&self) -> Option<LeaseTime> {

@@ -64,6 +64,8 @@ pub struct Record {
     upgrade: Option<Pending>,
     done: Done,
     revocation: Option<Revocation>,
+    // At least the not-after of everybody here: should they end unseen, a late copy of their claim must still find them done.
+    not_after: LeaseTime,
     seen: LeaseTime,
     expires: Option<LeaseTime>,
 }
@@ -81,12 +83,14 @@ impl Record {
     /// Applies one operation.
     pub fn apply(&mut self, limits: &Limits, now: Now, op: &Op) -> Applied {
         let mut step = Step::new(limits, now);
+        self.forget_expired(now.lease);
         self.step_back(now.lease);
         self.done.forget(now.lease, limits.work);
         if let Op::Heartbeat(beat) = op {
             // Before expiry: a heartbeat revives its own waiters as long as they are still there.
             self.queue.refresh(beat.inbox, now.lease, beat.alive);
         }
+        self.expire_named(now, op);
         self.settle(&mut step);
         let body = self.perform(&mut step, op);
         self.settle(&mut step);
@@ -141,13 +145,21 @@ impl Record {
     fn close(&mut self, step: &Step<'_>) {
         if !self.in_use() {
             self.kind = None;
+            self.not_after = LeaseTime::ZERO;
         }
         let blank = self.last == Stamp::ZERO && self.done.is_empty() && !self.in_use();
         let ahead = self.last.micros().saturating_sub(step.now.wall.micros()).div_ceil(1000);
-        let used = [self.holders.last_end(), self.queue.alive_until(), self.done.last(), Some(step.now.lease)];
+        let used = [self.holders.last_end(), self.queue.alive_until(), self.done.last(), Some(self.not_after)];
         let latest = used.into_iter().flatten().max().unwrap_or_default();
         let latest = latest.max(step.now.lease + Duration::from_millis(ahead));
         self.expires = (!blank).then(|| latest + step.limits.retention);
+    }
+
+    // A record that may be deleted answers as if it had been, whether or not the store was in time; only the stamp goes on.
+    fn forget_expired(&mut self, now: LeaseTime) {
+        if self.expires.is_some_and(|expires| expires <= now) {
+            *self = Self { last: self.last, ..Self::default() };
+        }
     }
 
     // A lease clock that stepped back must not lengthen anything: whatever ends later than its own length from now is cut.

@@ -3,7 +3,9 @@
 use crate::holder::HolderId;
 use crate::mode::Mode;
 use crate::op::{Downgraded, Effect, News, Parted, Release, ReleaseReply, Revocation, Revoke, Revoked, Target};
+use crate::token::Stamp;
 
+use super::queue::Pending;
 use super::{Record, Step};
 
 impl Record {
@@ -23,20 +25,21 @@ impl Record {
     fn part(&mut self, id: HolderId) -> Parted {
         if self.holders.remove(id).is_some() {
             Parted::Hold
-        } else if self.queue.remove(id).is_some() || self.withdraw(id) {
+        } else if self.queue.remove(id).is_some() || self.withdraw(id).is_some() {
             Parted::Place
         } else {
             Parted::Nothing
         }
     }
 
-    fn withdraw(&mut self, id: HolderId) -> bool {
-        let pending = self.upgrade.as_ref().is_some_and(|pending| pending.waiter.claim.id == id);
-        pending && self.take_upgrade().is_some()
+    fn withdraw(&mut self, id: HolderId) -> Option<Pending> {
+        self.upgrade.as_ref().filter(|pending| pending.waiter.claim.id == id)?;
+        self.take_upgrade()
     }
 
     pub(super) fn downgrade(&mut self, step: &Step<'_>, id: HolderId) -> Downgraded {
-        if self.withdraw(id) {
+        if let Some(pending) = self.withdraw(id) {
+            self.done.mark(id, pending.waiter.claim.not_after, step.now.lease);
             return Downgraded::Withdrawn;
         }
         let Some(hold) = self.holders.get_mut(id).filter(|hold| hold.mode.kind() == Mode::Shared.kind()) else {
@@ -47,16 +50,15 @@ impl Record {
     }
 
     pub(super) fn revoke(&mut self, step: &mut Step<'_>, revoke: &Revoke) -> Revoked {
-        let named = |(id, stamp): (HolderId, _)| match revoke.target {
+        let named = |id: HolderId, stamp: Stamp| match revoke.target {
             Target::Stamp(target) => stamp == target,
             Target::Holder(target) => id.public() == target,
         };
-        let Some(id) =
-            self.holders.iter().map(|(id, hold)| (id, hold.stamp)).find(|hold| named(*hold)).map(|hold| hold.0)
-        else {
-            return Revoked::NoSuchHolder;
-        };
-        self.revoke_hold(step, id, revoke)
+        let hold = self.holders.iter().find(|(id, hold)| named(*id, hold.stamp) && !hold.is_over(step.now.lease));
+        match hold.map(|(id, _)| id) {
+            Some(id) => self.revoke_hold(step, id, revoke),
+            None => Revoked::NoSuchHolder,
+        }
     }
 
     fn revoke_hold(&mut self, step: &mut Step<'_>, id: HolderId, revoke: &Revoke) -> Revoked {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::holder::HolderId;
-use crate::op::{Claim, Effect, Grant, News};
+use crate::op::{Claim, Effect, Grant, News, Op};
 use crate::time::Now;
 use crate::token::Stamp;
 
@@ -21,6 +21,24 @@ impl Record {
             self.enact(step, change);
         }
         step.more = false;
+    }
+
+    /// Ends the named holds that are over, so that no operation finds one alive that the bound left for later.
+    pub(super) fn expire_named(&mut self, now: Now, op: &Op) {
+        let ids: Vec<HolderId> = match op {
+            Op::Acquire(claim) => vec![claim.id],
+            Op::Renew(renew) => vec![renew.id],
+            Op::Heartbeat(beat) => beat.ids.clone(),
+            Op::Release(release) => release.again.iter().map(|claim| claim.id).chain([release.id]).collect(),
+            Op::Upgrade(upgrade) => vec![upgrade.from, upgrade.claim.id],
+            Op::Downgrade(id) => vec![*id],
+            Op::Revoke(_) | Op::Inspect | Op::Tend => Vec::new(),
+        };
+        for id in ids {
+            if self.holders.get(id).is_some_and(|hold| hold.is_over(now.lease)) {
+                self.end_hold(now, id);
+            }
+        }
     }
 
     fn next_change(&self, step: &Step<'_>) -> Option<Change> {
@@ -94,11 +112,17 @@ impl Record {
         step.effects.push(Effect { inbox: claim.inbox, news });
     }
 
+    /// Takes note of a claim that enters.
+    pub(super) fn admit(&mut self, claim: &Claim) {
+        self.kind = Some(claim.mode.kind());
+        self.not_after = self.not_after.max(claim.not_after);
+    }
+
     /// Makes a claim a holder, for a first lease of `first`, with a stamp above all before.
     pub(super) fn grant(&mut self, now: Now, claim: &Claim, first: Duration) -> Grant {
         let floor = claim.ballot.unwrap_or(Stamp::ZERO);
         self.last = self.last.next().max(Stamp::from_micros(now.wall.micros())).max(floor);
-        self.kind = Some(claim.mode.kind());
+        self.admit(claim);
         let hold = Holding::new(claim, self.last, first, now);
         let remaining = hold.remaining(now.lease);
         self.holders.insert(claim.id, hold);

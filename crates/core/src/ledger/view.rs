@@ -17,12 +17,14 @@ impl Record {
         if self.last == Stamp::ZERO && !self.in_use() {
             return None;
         }
-        let mut holders: Vec<HolderView> = self.holders.iter().map(|(id, hold)| hold.view(id, now)).collect();
+        let live = self.holders.iter().filter(|(_, hold)| !hold.is_over(now.lease));
+        let mut holders: Vec<HolderView> = live.map(|(id, hold)| hold.view(id, now)).collect();
         holders.sort_by_key(|holder| holder.stamp);
         let upgrade = self.upgrade.iter().map(|pending| &pending.waiter);
         let waiters = upgrade.chain(self.queue.iter()).map(Waiter::view).collect();
         let revocation = self.revocation.clone();
-        Some(RecordView { kind: self.kind, last: self.last, holders, waiters, revocation })
+        let kind = self.kind.filter(|_| self.in_use());
+        Some(RecordView { kind, last: self.last, holders, waiters, revocation })
     }
 }
 

@@ -21,8 +21,8 @@
 //!
 //! # One way only
 //! An id is queued, then granted, then done. Done ids are remembered until the not-after of their claim when they ended
-//! by expiry, death, upgrade, an immediate revocation, or a `Release` that names one; a claim that arrives for a remembered id is refused as
-//! [`Refusal::Done`].
+//! by expiry, death, upgrade, the withdrawal of an upgrade, an immediate revocation, or a `Release` that names one; a
+//! claim that arrives for a remembered id is refused as [`Refusal::Done`].
 
 mod claim;
 mod part;
