@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`name`], [`holder`], [`token`], [`lease`], [`mode`], [`time`] | values that are checked once and then right |
+//! | [`name`], [`pattern`], [`holder`], [`token`], [`lease`], [`mode`], [`time`] | values that are checked once and then right |
 //! | [`op`] | what a client asks of a store, and what the store answers |
 //! | [`ledger`] | the specification: one lock's record, `apply(now, op) -> reply + effects` |
 //! | [`lock`] | the local half: waiters, cohort, re-entry, cancellation, loss |
@@ -21,7 +21,7 @@ pub mod lock;
 pub mod mode;
 pub mod name;
 pub mod op;
-pub mod renewal;
+pub mod pattern;
 pub mod store;
 pub mod time;
 pub mod token;

@@ -1,0 +1,138 @@
+//! How a store is called: singly, in batches, through lanes; and what it says about itself.
+
+use std::task::{Context, Poll, Waker};
+
+use bandog_core::holder::HolderId;
+use bandog_core::op::{Body, Op, Release, Renew, Renewal, Verdict};
+use bandog_core::store::{Capabilities, Listing, Outcome, StoreErrorKind};
+
+use crate::bench::{Bench, Proof};
+
+/// A batch is answered like single calls, one answer each, in order.
+pub async fn a_batch_equals_single_calls(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("batch").await;
+    let other = bench.name("batch");
+    let (first, second, elsewhere) = (ann.ask(), bob.ask_now(), bob.ask());
+    let renew = |id: HolderId| Op::Renew(Renew { id, lease: bench.long() });
+    let calls = vec![
+        (ann.name.clone(), Op::Acquire(first.clone())),
+        (ann.name.clone(), Op::Acquire(second.clone())),
+        (other.clone(), Op::Acquire(elsewhere.clone())),
+        (ann.name.clone(), renew(first.id)),
+        (other.clone(), renew(first.id)),
+        (ann.name.clone(), Op::Release(Release { id: first.id, not_after: None, again: None })),
+        (other, renew(elsewhere.id)),
+    ];
+    let replies = bench.store.batch(calls).await;
+    let bodies: Vec<Body> = replies.into_iter().map(|reply| reply.expect("an answer in a batch").body).collect();
+    assert!(
+        matches!(
+            &bodies[..],
+            [
+                Body::Verdict(Verdict::Granted(_)),
+                Body::Verdict(Verdict::Busy(_)),
+                Body::Verdict(Verdict::Granted(_)),
+                Body::Renewal(Renewal::Renewed { .. }),
+                Body::Renewal(Renewal::NotHolder),
+                Body::Release(_),
+                Body::Renewal(Renewal::Renewed { .. }),
+            ]
+        ),
+        "{bodies:?}"
+    );
+    bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// A batch of nothing is answered with nothing.
+pub async fn an_empty_batch_is_answered(bench: &Bench) -> Proof {
+    assert!(bench.store.batch(Vec::new()).await.is_empty());
+    Ok(())
+}
+
+/// Two lanes lead to the same records.
+pub async fn two_lanes_see_one_record(bench: &Bench) -> Proof {
+    let [mut ann, mut bob] = bench.cast("lanes").await;
+    ann.store = bench.store.lane();
+    bob.store = ann.store.lane();
+    let hold = ann.holds(ann.ask()).await;
+    bob.finds_busy(bob.ask_now()).await;
+    ann.store = bench.store.lane();
+    assert!(ann.still_holds(hold.id()).await);
+    ann.releases(hold.id()).await;
+    bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// Pushes reach an inbox whichever lane caused them.
+pub async fn pushes_cross_lanes(bench: &Bench) -> Proof {
+    bench.needs(&[crate::bench::Need::Queue])?;
+    let [mut ann, mut bob] = bench.cast("cross").await;
+    (ann.store, bob.store) = (bench.store.lane(), bench.store.lane());
+    let hold = ann.holds(ann.ask()).await;
+    let place = bob.waits(bob.ask()).await;
+    ann.releases(hold.id()).await;
+    bob.picks_up(&place).await;
+    Ok(())
+}
+
+/// Nothing is sent before somebody polls.
+pub async fn nothing_is_sent_unpolled(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("unpolled").await;
+    drop(ann.store.apply(ann.name.clone(), Op::Acquire(ann.ask())));
+    drop(ann.store.batch(vec![(ann.name.clone(), Op::Acquire(ann.ask()))]));
+    bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// The store's clock, as the handle knows it, does not lag behind the last answer.
+pub async fn the_clock_follows_the_answers(bench: &Bench) -> Proof {
+    let [ann] = bench.cast("clock").await;
+    bench.time.pass(bench.terms.grace).await;
+    let hold = ann.holds(ann.ask()).await;
+    assert!(ann.store.time() >= hold.at, "{:?} after an answer at {:?}", ann.store.time(), hold.at);
+    Ok(())
+}
+
+/// A store says what it is, and every lane says the same.
+pub async fn capabilities_are_the_same_on_every_lane(bench: &Bench) -> Proof {
+    let lane = bench.store.lane();
+    assert_eq!(bench.store.capabilities(), lane.capabilities());
+    assert!(!bench.store.to_string().is_empty());
+    Ok(())
+}
+
+/// What a store says it cannot do, it refuses without doing it.
+pub async fn what_is_denied_is_refused(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("denied").await;
+    let able = bench.store.capabilities();
+    let queue = bandog_core::op::Claim { patience: bandog_core::op::Patience::Queue, ..ann.ask() };
+    let denied = [
+        (able.shared, Op::Acquire(ann.ask_shared())),
+        (able.permits, Op::Acquire(ann.ask_permits(1, 2))),
+        (able.queue, Op::Acquire(queue)),
+        (able.inspect, Op::Inspect),
+    ];
+    for (_, op) in denied.into_iter().filter(|(able, _)| !able) {
+        let error = ann.store.apply(ann.name.clone(), op.clone()).await.expect_err("a denied operation is refused");
+        assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unsupported, Outcome::NotExecuted), "{op:?}");
+    }
+    if !able.inspect {
+        let error = ann.store.list(Listing::default()).await.expect_err("a denied listing is refused");
+        assert_eq!(error.kind, StoreErrorKind::Unsupported);
+    }
+    bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// A store that says it needs no I/O answers within the first poll.
+pub async fn in_process_answers_at_once(bench: &Bench) -> Proof {
+    let Capabilities { in_process: true, .. } = bench.store.capabilities() else {
+        return Err(crate::bench::Skip("the store does not answer within a poll"));
+    };
+    let [ann] = bench.cast("in-process").await;
+    let mut answer = ann.store.apply(ann.name.clone(), Op::Acquire(ann.ask()));
+    let polled = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(polled, Poll::Ready(Ok(_))), "{polled:?}");
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! A revocation names its hold, tells the holder, and passes the lock on.
+
+use bandog_core::op::{News, Parted, Refusal, Renewal, Revoked, Target};
+use bandog_core::token::Stamp;
+
+use super::granted;
+use crate::bench::{Bench, Need, Proof};
+
+/// A holder that is asked to give up is told, is not renewed, and passes the lock on by its release.
+pub async fn a_holder_is_asked(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Queue])?;
+    let [ann, bob] = bench.cast("asked").await;
+    let hold = ann.holds(ann.ask()).await;
+    let place = bob.waits(bob.ask()).await;
+    let answer = bob.revokes(Target::Stamp(hold.stamp()), "maintenance", false).await;
+    assert!(matches!(answer, Revoked::Asked { remaining } if remaining <= bench.terms.long), "{answer:?}");
+    let seq = hold.id().seq;
+    ann.hears(
+        "the revocation",
+        |news| matches!(news, News::Revoked { seq: of, reason } if *of == seq && reason == "maintenance"),
+    )
+    .await;
+    let renewal = ann.renew(hold.id(), bench.long()).await;
+    assert!(matches!(&renewal, Renewal::Revoked { reason, .. } if reason == "maintenance"), "{renewal:?}");
+    assert_eq!(ann.releases(hold.id()).await, Parted::Hold);
+    bob.picks_up(&place).await;
+    Ok(())
+}
+
+/// A holder that does not listen keeps the lock until its lease ends, and not longer.
+pub async fn a_revoked_hold_ends_with_its_lease(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("ends").await;
+    let hold = ann.holds(ann.ask_briefly()).await;
+    bob.revokes(Target::Stamp(hold.stamp()), "maintenance", false).await;
+    bob.finds_busy(bob.ask_now()).await;
+    let renewal = ann.renew(hold.id(), bench.long()).await;
+    assert!(
+        matches!(renewal, Renewal::Revoked { remaining, .. } if remaining <= bench.terms.lease + super::TICK),
+        "{renewal:?}"
+    );
+    bench.outlast(bench.terms.lease).await;
+    bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// At once means at once: the next in line holds, and the old claim is done.
+pub async fn a_hold_is_ended_now(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Queue])?;
+    let [ann, bob] = bench.cast("now").await;
+    let hold = ann.holds(ann.ask()).await;
+    let place = bob.waits(bob.ask()).await;
+    assert_eq!(bob.revokes(Target::Holder(hold.id().public()), "stuck", true).await, Revoked::Ended);
+    assert!(granted(&bob.stands(place.id()).await) > hold.stamp());
+    bob.picks_up(&place).await;
+    assert_eq!(ann.renew(hold.id(), bench.long()).await, Renewal::NotHolder);
+    assert_eq!(ann.is_refused(&hold.claim).await, Refusal::Done);
+    assert_eq!(bob.revokes(Target::Holder(hold.id().public()), "stuck", true).await, Revoked::NoSuchHolder);
+    assert!(bob.still_holds(place.id()).await, "a copy does not hit the next");
+    Ok(())
+}
+
+/// A revocation hits the hold that it names and no other.
+pub async fn a_revocation_names_its_target(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("target").await;
+    let old = ann.holds(ann.ask()).await;
+    ann.releases(old.id()).await;
+    let hold = bob.holds(bob.ask()).await;
+    for target in [Target::Stamp(old.stamp()), Target::Stamp(Stamp::ZERO), Target::Holder(old.id().public())] {
+        assert_eq!(ann.revokes(target, "too late", false).await, Revoked::NoSuchHolder, "{target:?}");
+        assert_eq!(ann.revokes(target, "too late", true).await, Revoked::NoSuchHolder, "{target:?}");
+    }
+    assert!(bob.still_holds(hold.id()).await);
+    let answer = ann.revokes(Target::Holder(hold.id().public()), "right", false).await;
+    assert!(matches!(answer, Revoked::Asked { .. }), "{answer:?}");
+    Ok(())
+}
+
+/// Of several readers only the one that is named goes.
+pub async fn one_of_many_is_revoked(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Shared])?;
+    let [ann, bob] = bench.cast("many").await;
+    let (one, two) = (ann.holds(ann.ask_shared()).await, bob.holds(bob.ask_shared()).await);
+    assert_eq!(bob.revokes(Target::Stamp(one.stamp()), "you", true).await, Revoked::Ended);
+    assert!(!ann.still_holds(one.id()).await && bob.still_holds(two.id()).await);
+    Ok(())
+}
+
+/// The record remembers the last revocation and its reason.
+pub async fn a_revocation_is_on_record(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let [ann, bob] = bench.cast("record").await;
+    let hold = ann.holds(ann.ask()).await;
+    bob.revokes(Target::Stamp(hold.stamp()), "for the record", false).await;
+    let view = bob.sees().await;
+    assert_eq!(view.holders[0].revoked.as_deref(), Some("for the record"));
+    let revocation = view.revocation.expect("the last revocation");
+    assert_eq!((revocation.holder, revocation.stamp), (hold.id().public(), hold.stamp()));
+    assert_eq!((&*revocation.reason, revocation.now), ("for the record", false));
+    Ok(())
+}
