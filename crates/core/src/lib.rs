@@ -1,7 +1,8 @@
 //! What a bandog lock *is*: pure types, the ledger, the lock machine and the store contract.
 //!
-//! Nothing here touches a socket, a thread or a clock; time is always an argument. A
-//! [store](store::Store) answers [operations](op).
+//! Nothing here touches a socket, a thread or a clock; time is always an argument. The
+//! `bandog` crate drives the [machine](lock), a [store](store::Store) runs the [ledger], and both speak in
+//! [operations](op).
 //!
 //! | module | what it is |
 //! |---|---|
@@ -22,6 +23,7 @@ pub mod mode;
 pub mod name;
 pub mod op;
 pub mod pattern;
+pub mod renewal;
 pub mod store;
 pub mod time;
 pub mod token;
