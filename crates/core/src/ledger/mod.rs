@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::holder::InboxId;
 use crate::lease;
 use crate::mode::Kind;
-use crate::op::{Body, Effect, Line, News, Op, Reply, Revocation};
+use crate::op::{Body, Effect, Line, News, Op, RecordView, Reply, Revocation};
 use crate::time::{LeaseTime, Now};
 use crate::token::Stamp;
 
@@ -103,6 +103,17 @@ impl Record {
     /// The lease time from which the store may delete this record; `None` when there is nothing to delete.
     pub fn expires(&self) -> Option<LeaseTime> {
         self.expires
+    }
+
+    /// The record as people may see it, without any change; `None` when nobody holds or waits.
+    pub fn peek(&self, now: Now) -> Option<RecordView> {
+        self.view(now).filter(|view| !view.holders.is_empty() || !view.waiters.is_empty())
+    }
+
+    /// Ends every hold as if its lease had run out now. For tests that want a lease to be over.
+    pub fn expire_holders(&mut self, now: Now) {
+        let ids: Vec<_> = self.holders.iter().map(|(id, _)| id).collect();
+        ids.into_iter().for_each(|id| self.end_hold(now, id));
     }
 
     /// Whether somebody holds or waits.

@@ -1,0 +1,137 @@
+//! Guards for threads: bound to the thread that acquired them.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::time::Duration;
+
+use crate::error::{AcquireError, ReleaseError, RenewError};
+use crate::guard as free;
+use crate::held::{Held, Mutual, Permits, Reading, Writing};
+
+use super::park::block_on;
+use super::thread;
+
+/// A held lock, bound to its thread. Dropping it releases the lock in the background.
+///
+/// Everything for looking comes from [`crate::Guard`] by deref: `token`, `is_held`, `remaining`, `state`, `lost`.
+#[must_use = "if unused, the lock is released at once"]
+#[clippy::has_significant_drop]
+pub struct Guard<K: Held = Mutual> {
+    guard: Option<free::Guard<K>>,
+    // The thread is the owner: the guard must not leave it.
+    bound: PhantomData<*const ()>,
+}
+
+/// The guard of a reader.
+pub type ReadGuard = Guard<Reading>;
+/// The guard of a writer.
+pub type WriteGuard = Guard<Writing>;
+/// The guard of a semaphore's permits.
+pub type PermitGuard = Guard<Permits>;
+
+pub(super) fn bound<K: Held>(guard: free::Guard<K>) -> Guard<K> {
+    thread::enter(guard.as_hold());
+    Guard { guard: Some(guard), bound: PhantomData }
+}
+
+impl<K: Held> Guard<K> {
+    /// Renews the lease now, out of turn.
+    ///
+    /// # Errors
+    /// As [`crate::Guard::renew`].
+    pub fn renew(&self) -> Result<(), RenewError> {
+        block_on((**self).renew())
+    }
+
+    /// Releases the lock and waits for the store's answer.
+    ///
+    /// # Errors
+    /// As [`crate::Guard::release`].
+    pub fn release(self) -> Result<(), ReleaseError> {
+        block_on(self.leave().release())
+    }
+
+    /// A guard that may go to another thread. This thread is no longer its owner: it may wait for the lock again.
+    pub fn unbind(self) -> free::Guard<K> {
+        let guard = self.leave();
+        guard.as_hold().unbind();
+        guard
+    }
+
+    fn leave(mut self) -> free::Guard<K> {
+        let Some(guard) = self.guard.take() else { unreachable!("taken only by methods that consume the guard") };
+        thread::leave(guard.as_hold());
+        guard
+    }
+}
+
+impl Guard<Reading> {
+    /// Becomes a writer, before all queued writers.
+    ///
+    /// # Errors
+    /// As [`crate::ReadGuard::upgrade`]: the read guard comes back.
+    pub fn upgrade(self) -> Result<WriteGuard, UpgradeError> {
+        exchanged(block_on(self.leave().upgrade()))
+    }
+
+    /// Like [`upgrade`](Self::upgrade), but gives the read guard back after `wait`.
+    ///
+    /// # Errors
+    /// As [`crate::ReadGuard::upgrade_within`].
+    pub fn upgrade_within(self, wait: Duration) -> Result<WriteGuard, UpgradeError> {
+        exchanged(block_on(self.leave().upgrade_within(wait)))
+    }
+}
+
+fn exchanged(result: Result<free::WriteGuard, free::UpgradeError>) -> Result<WriteGuard, UpgradeError> {
+    match result {
+        Ok(guard) => Ok(bound(guard)),
+        Err(free::UpgradeError { guard, reason }) => Err(UpgradeError { guard: bound(guard), reason }),
+    }
+}
+
+impl Guard<Writing> {
+    /// Becomes a reader, keeping the token.
+    ///
+    /// # Errors
+    /// As [`crate::WriteGuard::downgrade`].
+    pub fn downgrade(self) -> Result<ReadGuard, RenewError> {
+        block_on(self.leave().downgrade()).map(bound)
+    }
+}
+
+impl<K: Held> Deref for Guard<K> {
+    type Target = free::Guard<K>;
+
+    fn deref(&self) -> &free::Guard<K> {
+        match &self.guard {
+            Some(guard) => guard,
+            None => unreachable!("taken only by methods that consume the guard"),
+        }
+    }
+}
+
+impl<K: Held> Drop for Guard<K> {
+    fn drop(&mut self) {
+        if let Some(guard) = self.guard.take() {
+            thread::leave(guard.as_hold());
+        }
+    }
+}
+
+impl<K: Held> fmt::Debug for Guard<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// Why an upgrade did not happen, with the read guard back.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct UpgradeError {
+    /// The read guard, as it was.
+    pub guard: ReadGuard,
+    /// Why.
+    pub reason: Box<AcquireError>,
+}

@@ -1,0 +1,113 @@
+//! The same locks for threads: a thin facade that parks the thread where the async side would await.
+//!
+//! The thread is the owner: asking again for a lock it holds is an error at once, or, with
+//! [`reentrant`](Request::reentrant), a re-entry. Guards therefore stay on their thread (they are not `Send`) until
+//! [`Guard::unbind`]. A thread that ends without releasing gives its locks back, and says so in the log.
+//!
+//! ```
+//! use bandog::blocking::Locks;
+//!
+//! let locks = Locks::connect("memory:")?;
+//! let outer = locks.mutex("job").reentrant().acquire()?;
+//! let inner = locks.mutex("job").reentrant().acquire()?;
+//! assert_eq!(outer.token(), inner.token());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod guard;
+mod interrupt;
+mod park;
+mod request;
+mod thread;
+
+use std::time::Duration;
+
+use crate::admin::LockInfo;
+use crate::config::{ConfigError, LockConfig};
+use crate::driver::JanitorStats;
+use crate::error::{AdminError, ShutdownError};
+
+pub use guard::{Guard, PermitGuard, ReadGuard, UpgradeError, WriteGuard};
+pub use interrupt::Interrupt;
+use park::block_on;
+pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
+
+/// A client of one store, for threads. Cheap to clone; clones share everything, also with the async side.
+#[derive(Debug, Clone)]
+pub struct Locks(crate::Locks);
+
+impl From<crate::Locks> for Locks {
+    fn from(locks: crate::Locks) -> Self {
+        Self(locks)
+    }
+}
+
+impl Locks {
+    /// As [`crate::Locks::connect`].
+    ///
+    /// # Errors
+    /// [`ConfigError`] names what is wrong with the URL or an option.
+    pub fn connect(url: &str) -> Result<Self, ConfigError> {
+        block_on(crate::Locks::connect(url)).map(Self)
+    }
+
+    /// As [`crate::Locks::mutex`].
+    pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
+        Request::new(self.0.mutex(name))
+    }
+
+    /// As [`crate::Locks::rwlock`].
+    pub fn rwlock(&self, name: impl AsRef<str>) -> RwLock {
+        RwLock(self.0.rwlock(name))
+    }
+
+    /// As [`crate::Locks::semaphore`].
+    pub fn semaphore(&self, name: impl AsRef<str>, capacity: u32) -> Semaphore {
+        Request::new(self.0.semaphore(name, capacity))
+    }
+
+    /// As [`crate::Locks::configured`].
+    ///
+    /// # Errors
+    /// [`ConfigError::NoName`] when the configuration has no name.
+    pub fn configured(&self, config: &LockConfig) -> Result<Mutex, ConfigError> {
+        self.0.configured(config).map(Request::new)
+    }
+
+    /// As [`crate::Locks::list`].
+    ///
+    /// # Errors
+    /// [`AdminError`] when the store fails.
+    pub fn list(&self, pattern: impl AsRef<str>) -> Result<Vec<LockInfo>, AdminError> {
+        block_on(self.0.list(pattern))
+    }
+
+    /// As [`crate::Locks::inspect`].
+    ///
+    /// # Errors
+    /// [`AdminError`] when the name cannot be or the store fails.
+    pub fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>, AdminError> {
+        block_on(self.0.inspect(name))
+    }
+
+    /// As [`crate::Locks::revoke`].
+    ///
+    /// # Errors
+    /// [`AdminError`] when the name cannot be or the store fails.
+    pub fn revoke(&self, name: impl AsRef<str>, reason: impl Into<String>) -> Result<Option<Duration>, AdminError> {
+        block_on(self.0.revoke(name, reason))
+    }
+
+    /// As [`crate::Locks::shutdown`].
+    ///
+    /// # Errors
+    /// [`ShutdownError`] says how many releases are unconfirmed.
+    pub fn shutdown(&self) -> Result<(), ShutdownError> {
+        block_on(self.0.shutdown())
+    }
+
+    /// As [`crate::Locks::janitor`].
+    pub fn janitor(&self) -> JanitorStats {
+        self.0.janitor()
+    }
+}

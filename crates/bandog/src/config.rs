@@ -1,0 +1,325 @@
+//! The options of a lock, by name: in code, from a URL's query, from the environment. Checked when built.
+
+use std::time::Duration;
+
+use bandog_core::backoff::{Backoff, BackoffError};
+use bandog_core::lease::{Drift, Lease, LeaseError};
+use bandog_core::mode::ModeError;
+use bandog_core::name::NameError;
+use bandog_core::renewal::{Every, RenewalError, RenewalPolicy, Terms};
+
+/// Options of one lock, or the defaults of all locks of a [`Locks`](crate::Locks).
+///
+/// ```
+/// use bandog::LockConfig;
+/// use std::time::Duration;
+///
+/// let config = LockConfig::builder()
+///     .name("order:1001")
+///     .lease(Duration::from_secs(30))
+///     .renew_every(Duration::from_secs(10))
+///     .fair(true)
+///     .build()?;
+/// assert_eq!(config.name(), Some("order:1001"));
+///
+/// let wrong = LockConfig::builder().lease(Duration::from_secs(5)).renew_every(Duration::from_secs(5)).build();
+/// assert_eq!(wrong.unwrap_err().to_string(), "renew_every is 5s and the lease 5s: it must be at least 1ms and shorter than the lease");
+/// # Ok::<(), bandog::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LockConfig {
+    name: Option<String>,
+    pub(crate) options: Options,
+}
+
+/// The values, unchecked until [`Options::check`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) lease: Duration,
+    pub(crate) every: Every,
+    pub(crate) max_renewals: Option<u32>,
+    pub(crate) fair: bool,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) retry: (Duration, Duration),
+}
+
+/// Options after the check.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checked {
+    pub(crate) lease: Lease,
+    pub(crate) policy: RenewalPolicy,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let retry = Backoff::default();
+        Self {
+            lease: Duration::from_secs(30),
+            every: RenewalPolicy::default().every,
+            max_renewals: None,
+            fair: false,
+            wait: None,
+            max_hold: None,
+            retry: (retry.first(), retry.max()),
+        }
+    }
+}
+
+impl Options {
+    /// Checks every inequality; the error names both sides.
+    pub(crate) fn check(&self) -> Result<Checked, ConfigError> {
+        let lease = Lease::new(self.lease)?;
+        let policy = RenewalPolicy { every: self.every, max_renewals: self.max_renewals };
+        if let Some(max_hold) = self.max_hold.filter(|max| max.is_zero()) {
+            return Err(ConfigError::MaxHold { max_hold });
+        }
+        Ok(Checked { lease, policy })
+    }
+
+    pub(crate) fn backoff(&self) -> Result<Backoff, ConfigError> {
+        Ok(Backoff::new(self.retry.0, self.retry.1)?)
+    }
+}
+
+impl LockConfig {
+    /// Starts from the defaults in `docs/defaults.md`.
+    pub fn builder() -> LockConfigBuilder {
+        LockConfigBuilder(Self::default())
+    }
+
+    /// The lock name, if one was given.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Sets one option by its name, as in a URL's query or the environment.
+    ///
+    /// # Errors
+    /// [`ConfigError::UnknownOption`] or [`ConfigError::BadValue`] name what was wrong.
+    ///
+    /// ```
+    /// let mut config = bandog::LockConfig::default();
+    /// config.set("lease", "45s")?;
+    /// assert!(config.set("leese", "45s").is_err());
+    /// # Ok::<(), bandog::ConfigError>(())
+    /// ```
+    pub fn set(&mut self, option: &str, value: &str) -> Result<(), ConfigError> {
+        let bad = |expected| ConfigError::BadValue { option: option.to_owned(), value: value.to_owned(), expected };
+        let duration = || humantime::parse_duration(value).map_err(|_| bad("a duration such as 30s or 1h30m"));
+        let number = || value.parse::<u32>().map_err(|_| bad("a whole number"));
+        let yes_no = || value.parse::<bool>().map_err(|_| bad("true or false"));
+        let options = &mut self.options;
+        match option {
+            "lease" => options.lease = duration()?,
+            "wait" => options.wait = Some(duration()?),
+            "renew_every" => options.every = Every::Period(duration()?),
+            "max_renewals" => options.max_renewals = Some(number()?),
+            "max_hold" => options.max_hold = Some(duration()?),
+            "fair" => options.fair = yes_no()?,
+            "retry_first" => options.retry.0 = duration()?,
+            "retry_max" => options.retry.1 = duration()?,
+            _ => return Err(ConfigError::UnknownOption { option: option.to_owned(), known: OPTIONS }),
+        }
+        Ok(())
+    }
+
+    /// Sets every option that the environment names: `BANDOG_LEASE`, `BANDOG_WAIT` and so on.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn set_from_env(&mut self) -> Result<(), ConfigError> {
+        self.set_from(|key| std::env::var(key).ok())
+    }
+
+    fn set_from(&mut self, look_up: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+        for option in OPTIONS {
+            if let Some(value) = look_up(&format!("BANDOG_{}", option.to_uppercase())) {
+                self.set(option, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn checked(self) -> Result<Self, ConfigError> {
+        let Checked { lease, policy } = self.options.check()?;
+        Terms::new(policy, lease, Drift::default(), lease.length())?;
+        self.options.backoff()?;
+        Ok(self)
+    }
+}
+
+/// Every option that [`LockConfig::set`] knows.
+pub(crate) const OPTIONS: &[&str] =
+    &["lease", "wait", "renew_every", "max_renewals", "max_hold", "fair", "retry_first", "retry_max"];
+
+/// Builds a [`LockConfig`].
+#[derive(Debug, Clone)]
+#[must_use = "call build()"]
+pub struct LockConfigBuilder(LockConfig);
+
+impl LockConfigBuilder {
+    /// The lock name, for [`Locks::configured`](crate::Locks::configured).
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.0.name = Some(name.into());
+        self
+    }
+
+    /// How long a grant lasts without renewal.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.0.options.lease = lease;
+        self
+    }
+
+    /// How often to renew; less than the lease.
+    pub fn renew_every(mut self, every: Duration) -> Self {
+        self.0.options.every = Every::Period(every);
+        self
+    }
+
+    /// After which share of the lease to renew, such as 9 of 10.
+    pub fn renew_at(mut self, num: u32, den: u32) -> Self {
+        self.0.options.every = Every::Fraction { num, den };
+        self
+    }
+
+    /// How often to renew at most; 0 makes the lease fixed.
+    pub fn max_renewals(mut self, max: u32) -> Self {
+        self.0.options.max_renewals = Some(max);
+        self
+    }
+
+    /// Whether waiters stand in the store's queue in person: strict order across processes.
+    pub fn fair(mut self, fair: bool) -> Self {
+        self.0.options.fair = fair;
+        self
+    }
+
+    /// How long to wait for the lock; without it, as long as it takes.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.0.options.wait = Some(wait);
+        self
+    }
+
+    /// How long the lock may be held; after that it is lost.
+    pub fn max_hold(mut self, max: Duration) -> Self {
+        self.0.options.max_hold = Some(max);
+        self
+    }
+
+    /// The pause between tries at a store that fails: from `first`, doubling, up to `max`.
+    pub fn retry(mut self, first: Duration, max: Duration) -> Self {
+        self.0.options.retry = (first, max);
+        self
+    }
+
+    /// Checks the options.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the option and both sides of the inequality it breaks.
+    pub fn build(self) -> Result<LockConfig, ConfigError> {
+        self.0.checked()
+    }
+}
+
+/// An option that cannot be.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The lock name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// No lock name where one is needed.
+    #[error("this configuration has no lock name; set one with name(..)")]
+    NoName,
+    /// Re-entry without an identity.
+    #[error("reentrant() needs an owner: give one with owner(..), or run inside Owner::scope")]
+    NoOwner,
+    /// The lease.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The renewal period.
+    #[error(transparent)]
+    Renewal(#[from] RenewalError),
+    /// The permits.
+    #[error(transparent)]
+    Permits(#[from] ModeError),
+    /// The pause between tries.
+    #[error(transparent)]
+    Retry(#[from] BackoffError),
+    /// The maximum hold.
+    #[error("max_hold ({max_hold:?}) must be more than zero")]
+    MaxHold {
+        /// As given.
+        max_hold: Duration,
+    },
+    /// A setting of the client.
+    #[error("{option} ({value:?}) {rule}")]
+    Setting {
+        /// Its name.
+        option: &'static str,
+        /// As given.
+        value: Duration,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// An option nobody knows.
+    #[error("there is no option {option:?}; there are {}", known.join(", "))]
+    UnknownOption {
+        /// As given.
+        option: String,
+        /// What there is.
+        known: &'static [&'static str],
+    },
+    /// A value that cannot be read.
+    #[error("{option}={value:?} is not {expected}")]
+    BadValue {
+        /// The option.
+        option: String,
+        /// As given.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A store URL that cannot be read.
+    #[error("{url:?} names no store; try \"memory:\" or \"memory:NAME\"")]
+    BadUrl {
+        /// As given.
+        url: String,
+    },
+    /// The renewal thread could not be started.
+    #[error("the renewal thread could not be started: {0}")]
+    Thread(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_is_set_by_its_name_and_environment_variable() {
+        let values = |key: &str| match key {
+            "BANDOG_LEASE" => Some("9s".to_owned()),
+            "BANDOG_FAIR" => Some("true".to_owned()),
+            "BANDOG_MAX_RENEWALS" => Some("7".to_owned()),
+            "BANDOG_RETRY_FIRST" => Some("10ms".to_owned()),
+            "BANDOG_RETRY_MAX" | "BANDOG_WAIT" | "BANDOG_RENEW_EVERY" | "BANDOG_MAX_HOLD" => Some("3s".to_owned()),
+            _ => None,
+        };
+        let mut config = LockConfig::default();
+        config.set_from(values).unwrap();
+        let three = Duration::from_secs(3);
+        let expected = Options {
+            lease: Duration::from_secs(9),
+            every: Every::Period(three),
+            max_renewals: Some(7),
+            fair: true,
+            wait: Some(three),
+            max_hold: Some(three),
+            retry: (Duration::from_millis(10), three),
+        };
+        assert_eq!(config.options, expected);
+        let error = config.set("fair", "perhaps").unwrap_err();
+        assert_eq!(error.to_string(), r#"fair="perhaps" is not true or false"#);
+    }
+}

@@ -1,0 +1,93 @@
+//! Sending: each request is polled once where it is made and, if the store has not answered by then, finished on a task.
+//!
+//! The task outlives whoever asked: a dropped future cancels nothing that was sent. Should the task itself be dropped
+//! with its runtime, the machine hears that the outcome is unknown, and releases.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bandog_core::lock::{Action, Errand, Lane};
+use bandog_core::op::Reply;
+use bandog_core::store::{Answer, StoreError};
+
+use super::{Cohort, Driver};
+
+impl Driver {
+    pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, action: Action) {
+        let Action { errand, op, lane } = action;
+        tracing::trace!(lock = %cohort.name(), ?errand, "send");
+        if lane == Lane::Renewals && !self.capabilities.in_process {
+            return self.keeper.post(Arc::clone(cohort), errand, op);
+        }
+        let store = if lane == Lane::Claims { &self.store } else { &self.renewals };
+        let mut answer = store.apply(cohort.name().clone(), op);
+        match poll_once(&mut answer) {
+            Poll::Ready(result) => self.reply(cohort, errand, result),
+            Poll::Pending => self.finish_later(cohort, errand, answer),
+        }
+    }
+
+    pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {
+        if let Err(error) = &result {
+            tracing::debug!(lock = %cohort.name(), ?errand, %error, outcome = ?error.outcome, "the store failed");
+        }
+        self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
+    }
+
+    fn finish_later(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, answer: Answer<Reply>) {
+        let patience = self.clock.now() + self.settings.response;
+        let clock = self.clock.clone();
+        let call = Call { driver: Arc::clone(self), cohort: Arc::clone(cohort), errand: Some(errand) };
+        let task = async move {
+            let silent = clock.sleep_until(patience);
+            let result = first(answer, silent).await;
+            call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(task)),
+            Err(_) => self.keeper.spawn(task),
+        }
+    }
+}
+
+/// A request under way. Dropped without an answer, it reports that nobody knows.
+struct Call {
+    driver: Arc<Driver>,
+    cohort: Arc<Cohort>,
+    errand: Option<Errand>,
+}
+
+impl Call {
+    fn answered(mut self, result: Result<Reply, StoreError>) {
+        if let Some(errand) = self.errand.take() {
+            self.driver.reply(&self.cohort, errand, result);
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(errand) = self.errand.take() {
+            let error = StoreError::unknown("the runtime ended before the store answered");
+            self.driver.reply(&self.cohort, errand, Err(error));
+        }
+    }
+}
+
+/// Polls a future once, from wherever we are.
+pub(crate) fn poll_once<T>(future: &mut Pin<Box<dyn Future<Output = T> + Send>>) -> Poll<T> {
+    // Whoever polls it next brings a real waker.
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The future's output, or `None` if `limit` comes first.
+pub(crate) async fn first<T>(future: impl Future<Output = T>, limit: impl Future<Output = ()>) -> Option<T> {
+    let (mut future, mut limit) = (pin!(future), pin!(limit));
+    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => limit.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}

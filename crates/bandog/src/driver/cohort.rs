@@ -1,0 +1,138 @@
+//! This process's share in one lock: the machine, and who is to be woken.
+
+use std::sync::{Mutex, MutexGuard};
+use std::task::Waker;
+use std::time::Duration;
+
+use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Ticket};
+use bandog_core::name::LockName;
+use bandog_core::store::Store;
+use bandog_core::time::Moment;
+use tokio::sync::watch;
+
+use super::keeper::Timer;
+use super::lock;
+
+/// How long a lock that nobody uses is remembered here.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// One lock name in this process.
+pub(crate) struct Cohort {
+    name: LockName,
+    state: Mutex<State>,
+}
+
+/// What the cohort's mutex protects.
+pub(crate) struct State {
+    pub(crate) machine: Machine,
+    /// Whoever waits for a ticket, by its index.
+    wakers: Vec<Option<Waker>>,
+    /// Whoever waits for the loss of a hold.
+    watchers: Vec<(Grip, watch::Sender<Option<LossReason>>)>,
+    pub(super) timer: Option<Timer>,
+    partings: usize,
+    /// No longer in the map: look the name up again.
+    pub(super) retired: bool,
+}
+
+/// What is to be done once the cohort is unlocked.
+pub(super) struct Wanted {
+    pub(super) wakers: Vec<Waker>,
+    pub(super) actions: Vec<Action>,
+    /// The new time of the timer, if it changed; `Some(None)` to stop it.
+    pub(super) timer: Option<Option<Moment>>,
+    /// By how many the releases under way have grown.
+    pub(super) partings: isize,
+}
+
+impl Cohort {
+    pub(super) fn new(name: LockName, machine: Machine) -> Self {
+        let state =
+            State { machine, wakers: Vec::new(), watchers: Vec::new(), timer: None, partings: 0, retired: false };
+        Self { name, state: Mutex::new(state) }
+    }
+
+    pub(crate) fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl State {
+    /// Remembers whom to wake when a ticket's outcome is there.
+    pub(crate) fn watch_ticket(&mut self, ticket: Ticket, waker: &Waker) {
+        if self.wakers.len() <= ticket.index() {
+            self.wakers.resize(ticket.index() + 1, None);
+        }
+        match &mut self.wakers[ticket.index()] {
+            Some(known) => known.clone_from(waker),
+            empty => *empty = Some(waker.clone()),
+        }
+    }
+
+    /// A view of a hold's loss, now and in future.
+    pub(crate) fn watch_loss(&mut self, now: Moment, grip: Grip) -> watch::Receiver<Option<LossReason>> {
+        let lost = match self.machine.state(now, grip) {
+            Some(HoldState::Lost(reason)) => Some(reason),
+            _ => None,
+        };
+        if let Some((_, sender)) = self.watchers.iter().find(|(watched, _)| *watched == grip) {
+            if lost.is_some() {
+                sender.send_replace(lost);
+            }
+            return sender.subscribe();
+        }
+        let (sender, receiver) = watch::channel(lost);
+        self.watchers.push((grip, sender));
+        receiver
+    }
+
+    /// The guard is released: its grip may pass to another, whose loss is not this one's.
+    pub(crate) fn forget_watchers(&mut self, grip: Grip) {
+        self.watchers.retain(|(watched, _)| *watched != grip);
+        if self.watchers.is_empty() {
+            self.watchers = Vec::new();
+        }
+    }
+
+    /// Takes everything the machine wants done.
+    pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
+        let mut wakers = Vec::new();
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Ready(ticket) => wakers.extend(self.wakers.get_mut(ticket.index()).and_then(Option::take)),
+                Event::Lost(grip, reason) => self.tell_loss(grip, &reason),
+            }
+        }
+        let mut actions = Vec::new();
+        while let Some(action) = self.machine.poll_action(now, || store.time()) {
+            actions.push(action);
+        }
+        if self.machine.tickets() == 0 && !self.wakers.is_empty() {
+            self.wakers = Vec::new();
+        }
+        let partings = self.machine.partings();
+        let grown = partings.cast_signed() - std::mem::replace(&mut self.partings, partings).cast_signed();
+        Wanted { wakers, actions, timer: self.timer_change(now), partings: grown }
+    }
+
+    fn tell_loss(&self, grip: Grip, reason: &LossReason) {
+        if let Some((_, sender)) = self.watchers.iter().find(|(watched, _)| *watched == grip) {
+            sender.send_replace(Some(reason.clone()));
+        }
+    }
+
+    // An idle cohort lingers for a moment: locks are often taken again soon.
+    fn timer_change(&self, now: Moment) -> Option<Option<Moment>> {
+        let known = self.timer.as_ref().map(|timer| timer.at);
+        if self.machine.is_idle() {
+            let pending = known.is_some_and(|at| at <= now + LINGER);
+            return (!pending).then(|| Some(now + LINGER));
+        }
+        let wanted = self.machine.poll_timeout();
+        (wanted != known).then_some(wanted)
+    }
+}

@@ -1,0 +1,178 @@
+//! The renewal thread: sleeps to the next timer, wakes the machines that are due, and sends what they want in batches.
+//!
+//! It has its own runtime and its own lane to the store, so a blocked runtime of the user's loses no lease. It lives as
+//! long as anybody uses the client, and then until the releases are drained, within bounds.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use bandog_core::lock::Errand;
+use bandog_core::name::LockName;
+use bandog_core::op::Op;
+use bandog_core::store::StoreError;
+use bandog_core::time::Moment;
+use bandog_core::wheel::{Key, Wheel};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Notify;
+
+use super::calls::first;
+use super::{Cohort, Driver, lock};
+use crate::clock::{Clock, Worker};
+
+/// What the rest of the driver sees of the renewal thread.
+pub(super) struct Keeper {
+    wheel: Mutex<Wheel<Weak<Cohort>>>,
+    outbox: Mutex<Vec<Letter>>,
+    bell: Notify,
+    worker: Worker,
+    runtime: Handle,
+    /// Nanoseconds of the time until which the thread sleeps.
+    asleep_until: AtomicU64,
+    finishing: AtomicBool,
+}
+
+/// A timer in the wheel.
+pub(super) struct Timer {
+    key: Key,
+    pub(super) at: Moment,
+}
+
+struct Letter {
+    cohort: Arc<Cohort>,
+    errand: Errand,
+    op: Op,
+}
+
+impl Keeper {
+    pub(super) fn new(clock: &Clock) -> std::io::Result<(Self, Runtime)> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let keeper = Self {
+            wheel: Mutex::new(Wheel::new(clock.now().millis())),
+            outbox: Mutex::default(),
+            bell: Notify::new(),
+            worker: clock.worker(),
+            runtime: runtime.handle().clone(),
+            asleep_until: AtomicU64::new(0),
+            finishing: AtomicBool::new(false),
+        };
+        Ok((keeper, runtime))
+    }
+
+    /// Sets, moves or stops a cohort's timer.
+    pub(super) fn schedule(&self, old: Option<Timer>, at: Option<Moment>, cohort: &Arc<Cohort>) -> Option<Timer> {
+        let mut wheel = lock(&self.wheel);
+        if let Some(old) = old {
+            wheel.cancel(old.key);
+        }
+        let at = at?;
+        let key = wheel.schedule(at.millis(), Arc::downgrade(cohort));
+        drop(wheel);
+        if at.nanos() < self.asleep_until.load(Ordering::Acquire) {
+            self.ring();
+        }
+        Some(Timer { key, at })
+    }
+
+    /// Hands a request to the renewal thread.
+    pub(super) fn post(&self, cohort: Arc<Cohort>, errand: Errand, op: Op) {
+        lock(&self.outbox).push(Letter { cohort, errand, op });
+        self.ring();
+    }
+
+    /// Runs a task on the renewal thread.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(task));
+    }
+
+    /// Nobody uses the client any more: drain and end.
+    pub(super) fn finish(&self) {
+        self.finishing.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        self.worker.rouse();
+        self.bell.notify_one();
+    }
+
+    fn due(&self, now: Moment) -> Vec<Arc<Cohort>> {
+        let mut wheel = lock(&self.wheel);
+        std::iter::from_fn(|| wheel.poll(now.millis())).filter_map(|cohort| cohort.upgrade()).collect()
+    }
+
+    /// Sleeps until the next timer or until the bell rings.
+    async fn sleep(&self, clock: &Clock) {
+        // Announced before the wheel is read: a timer set in between rings the bell.
+        self.asleep_until.store(u64::MAX, Ordering::Release);
+        let next = lock(&self.wheel).next();
+        let until = next.map_or(Moment::FAR, |millis| Moment::ZERO + Duration::from_millis(millis));
+        self.asleep_until.store(until.nanos(), Ordering::Release);
+        if next.is_some_and(|millis| millis <= clock.now().millis()) {
+            return;
+        }
+        self.worker.rest(until);
+        match next {
+            Some(_) => drop(first(self.bell.notified(), clock.sleep_until(until)).await),
+            None => self.bell.notified().await,
+        }
+        self.worker.rouse();
+    }
+}
+
+/// Starts the renewal thread of a driver.
+pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, drain_within: Duration) -> std::io::Result<()> {
+    let body = move || runtime.block_on(keep(driver, drain_within));
+    std::thread::Builder::new().name("bandog-keeper".into()).spawn(body).map(drop)
+}
+
+async fn keep(driver: Arc<Driver>, drain_within: Duration) {
+    let mut end = None;
+    loop {
+        let now = driver.clock.now();
+        for cohort in driver.keeper.due(now) {
+            driver.wake(&cohort);
+        }
+        driver.flush();
+        if driver.keeper.finishing.load(Ordering::Acquire) {
+            let end = *end.get_or_insert(now + drain_within);
+            if driver.janitor.stats().pending == 0 || now >= end {
+                return;
+            }
+            let drained = async { driver.janitor.drained(&driver.clock, end).await.unwrap_or_default() };
+            let _ = first(driver.keeper.sleep(&driver.clock), drained).await;
+        } else {
+            driver.keeper.sleep(&driver.clock).await;
+        }
+    }
+}
+
+impl Driver {
+    /// Sends everything in the outbox as one batch, without waiting for the answers.
+    fn flush(self: &Arc<Self>) {
+        let letters = std::mem::take(&mut *lock(&self.keeper.outbox));
+        if letters.is_empty() {
+            return;
+        }
+        let driver = Arc::clone(self);
+        let patience = self.clock.now() + self.settings.response;
+        self.keeper.spawn(async move {
+            let (errands, calls): (Vec<_>, Vec<_>) = letters.into_iter().map(Letter::open).unzip();
+            let silent = driver.clock.sleep_until(patience);
+            let answers = first(driver.renewals.batch(calls), silent).await;
+            let unknown = || Err(StoreError::unknown("the store did not answer in time"));
+            let answers = answers.unwrap_or_else(|| errands.iter().map(|_| unknown()).collect());
+            for ((cohort, errand), answer) in errands.into_iter().zip(answers) {
+                driver.reply(&cohort, errand, answer);
+            }
+        });
+    }
+}
+
+impl Letter {
+    fn open(self) -> ((Arc<Cohort>, Errand), (LockName, Op)) {
+        let name = self.cohort.name().clone();
+        ((self.cohort, self.errand), (name, self.op))
+    }
+}

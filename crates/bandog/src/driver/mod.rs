@@ -1,0 +1,297 @@
+//! The I/O shell: runs the lock machines of one client against its store.
+//!
+//! Requests and guards call in; every call locks one [`Cohort`], feeds its machine, takes what the machine wants done, and
+//! does it after unlocking. Three things happen elsewhere: the [keeper](keeper) thread turns timers into calls and sends
+//! renewals, heartbeats and orphan releases; a request that the store does not answer within its first poll is
+//! [finished on a task](calls) of its own; and the store calls [`Inbox::deliver`].
+//!
+//! Invariant: no lock of ours is held while a store, a waker or a user's code runs.
+
+mod calls;
+mod cohort;
+mod janitor;
+mod keeper;
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use bandog_core::holder::Client;
+use bandog_core::lock::{Machine, Outcome, Settings, Ticket};
+use bandog_core::name::LockName;
+use bandog_core::op::News;
+use bandog_core::store::{Capabilities, Inbox, Push, Store};
+use bandog_core::time::Moment;
+
+use crate::clock::Clock;
+use crate::config::LockConfig;
+
+pub(crate) use calls::first as first_of;
+use calls::poll_once;
+pub(crate) use cohort::Cohort;
+use cohort::State;
+use janitor::Janitor;
+pub use janitor::JanitorStats;
+use keeper::Keeper;
+
+const SHARDS: usize = 16;
+
+/// One client: its store, its machines, its keeper.
+pub(crate) struct Driver {
+    pub(crate) store: Arc<dyn Store>,
+    /// The renewal thread's own lane to the same store.
+    renewals: Arc<dyn Store>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) defaults: LockConfig,
+    pub(crate) janitor: Janitor,
+    keeper: Keeper,
+    mailbox: Arc<Mailbox>,
+    cohorts: [Mutex<HashMap<LockName, Arc<Cohort>>>; SHARDS],
+    hasher: RandomState,
+    inbox_up: AtomicBool,
+    closed: AtomicBool,
+}
+
+/// What `Locks`, requests and guards hold. When the last one goes, the keeper drains the releases and ends.
+#[derive(Clone)]
+pub(crate) struct Handle(Arc<Life>);
+
+struct Life(Arc<Driver>);
+
+impl Deref for Handle {
+    type Target = Arc<Driver>;
+
+    fn deref(&self) -> &Arc<Driver> {
+        &self.0.0
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.keeper.finish();
+    }
+}
+
+/// What a driver is made of.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) settings: Settings,
+    pub(crate) defaults: LockConfig,
+    pub(crate) janitor_limit: usize,
+    pub(crate) drain_within: Duration,
+}
+
+impl Driver {
+    /// Starts the keeper and begins to listen.
+    pub(crate) fn start(parts: Parts) -> std::io::Result<Handle> {
+        let Parts { store, client, clock, settings, defaults, janitor_limit, drain_within } = parts;
+        let (keeper, runtime) = Keeper::new(&clock)?;
+        let driver = Arc::new_cyclic(|weak| Self {
+            mailbox: Arc::new(Mailbox(Weak::clone(weak))),
+            renewals: store.lane(),
+            capabilities: store.capabilities(),
+            store,
+            client,
+            keeper,
+            clock,
+            settings: Arc::new(settings),
+            defaults,
+            janitor: Janitor::new(janitor_limit),
+            cohorts: Default::default(),
+            hasher: RandomState::new(),
+            inbox_up: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        });
+        driver.listen();
+        keeper::spawn(Arc::clone(&driver), runtime, drain_within)?;
+        Ok(Handle(Arc::new(Life(driver))))
+    }
+
+    /// Feeds the machine of a name, made if need be, and says which cohort it was.
+    pub(crate) fn enter<R>(
+        self: &Arc<Self>,
+        name: &LockName,
+        mut feed: impl FnMut(Moment, &mut Machine) -> R,
+    ) -> (Arc<Cohort>, R) {
+        loop {
+            let cohort = self.cohort(name);
+            if let Some(result) = self.try_with(&cohort, &mut feed) {
+                return (cohort, result);
+            }
+        }
+    }
+
+    /// Feeds one machine and does what it wants done.
+    pub(crate) fn with<R>(self: &Arc<Self>, cohort: &Arc<Cohort>, feed: impl FnOnce(Moment, &mut Machine) -> R) -> R {
+        let state = cohort.lock();
+        self.run(cohort, state, feed)
+    }
+
+    // None when the cohort was retired between look-up and now.
+    fn try_with<R>(self: &Arc<Self>, cohort: &Arc<Cohort>, feed: impl FnOnce(Moment, &mut Machine) -> R) -> Option<R> {
+        let state = cohort.lock();
+        (!state.retired).then(|| self.run(cohort, state, feed))
+    }
+
+    fn run<R>(
+        self: &Arc<Self>,
+        cohort: &Arc<Cohort>,
+        mut state: MutexGuard<'_, State>,
+        feed: impl FnOnce(Moment, &mut Machine) -> R,
+    ) -> R {
+        let now = self.clock.now();
+        let result = feed(now, &mut state.machine);
+        let wanted = state.drain(now, self.store.as_ref());
+        if let Some(at) = wanted.timer {
+            state.timer = self.keeper.schedule(state.timer.take(), at, cohort);
+        }
+        drop(state);
+        self.janitor.count(wanted.partings);
+        wanted.wakers.into_iter().for_each(Waker::wake);
+        for action in wanted.actions {
+            self.send(cohort, action);
+        }
+        result
+    }
+
+    /// A ticket's outcome; if it is not there yet, remembers whom to wake.
+    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, ticket: Ticket, waker: &Waker) -> Option<Outcome> {
+        let mut state = cohort.lock();
+        let outcome = state.machine.pick(self.clock.now(), ticket);
+        if outcome.is_none() {
+            state.watch_ticket(ticket, waker);
+        }
+        self.run(cohort, state, |_, _| outcome)
+    }
+
+    /// A cohort's timer is due.
+    pub(crate) fn wake(self: &Arc<Self>, cohort: &Arc<Cohort>) {
+        let mut state = cohort.lock();
+        state.timer = None;
+        if state.machine.is_idle() {
+            drop(state);
+            return self.retire(cohort);
+        }
+        self.run(cohort, state, |now, machine| machine.handle_timeout(now));
+    }
+
+    fn cohort(&self, name: &LockName) -> Arc<Cohort> {
+        let mut shard = self.shard(name);
+        if let Some(cohort) = shard.get(name) {
+            return Arc::clone(cohort);
+        }
+        let seed = self.hasher.hash_one(name);
+        let mut machine = Machine::new(Arc::clone(&self.settings), self.client.clone(), seed);
+        if !self.inbox_up.load(Ordering::Acquire) {
+            machine.handle_inbox(self.clock.now(), false);
+        }
+        if self.closed.load(Ordering::Acquire) {
+            machine.handle_close(self.clock.now());
+        }
+        let cohort = Arc::new(Cohort::new(name.clone(), machine));
+        shard.insert(name.clone(), Arc::clone(&cohort));
+        cohort
+    }
+
+    /// How many locks this client has something to do with.
+    pub(crate) fn locks_in_use(&self) -> usize {
+        self.cohorts.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// Ends everything and waits for the releases, but not forever.
+    pub(crate) async fn close(self: &Arc<Self>, within: Duration) -> Result<(), usize> {
+        self.closed.store(true, Ordering::Release);
+        for cohort in self.all_cohorts() {
+            self.with(&cohort, |now, machine| machine.handle_close(now));
+        }
+        let deadline = self.clock.now() + within;
+        self.janitor.drained(&self.clock, deadline).await
+    }
+
+    // The flag is set under both locks: whoever finds the cohort later looks again.
+    fn retire(&self, cohort: &Cohort) {
+        let mut shard = self.shard(cohort.name());
+        let mut state = cohort.lock();
+        if state.machine.is_idle() && !state.retired {
+            state.retired = true;
+            shard.remove(cohort.name());
+            if shard.is_empty() {
+                shard.shrink_to_fit();
+            }
+        }
+    }
+
+    fn shard(&self, name: &LockName) -> MutexGuard<'_, HashMap<LockName, Arc<Cohort>>> {
+        let hash = self.hasher.hash_one(name);
+        lock(&self.cohorts[usize::try_from(hash % SHARDS as u64).unwrap_or(0)])
+    }
+
+    fn all_cohorts(&self) -> Vec<Arc<Cohort>> {
+        self.cohorts.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    fn knows(&self, name: &LockName) -> bool {
+        self.shard(name).contains_key(name)
+    }
+
+    fn listen(self: &Arc<Self>) {
+        let receiver: Weak<dyn Inbox> = Arc::downgrade(&(Arc::clone(&self.mailbox) as Arc<dyn Inbox>));
+        let mut answer = self.store.listen(self.client.inbox(), receiver);
+        match poll_once(&mut answer) {
+            Poll::Ready(result) => self.mailbox.connected(result.is_ok()),
+            Poll::Pending => {
+                let mailbox = Arc::clone(&self.mailbox);
+                self.keeper.spawn(async move { mailbox.connected(answer.await.is_ok()) });
+            }
+        }
+    }
+}
+
+/// Where the store delivers news for this client.
+struct Mailbox(Weak<Driver>);
+
+impl Inbox for Mailbox {
+    fn deliver(&self, push: Push) {
+        let Some(driver) = self.0.upgrade() else { return };
+        let Push { name, run, news } = push;
+        // Only a grant matters to a lock that nobody here knows: the machine answers it with a release.
+        if matches!(news, News::Granted { .. }) || driver.knows(&name) {
+            driver.enter(&name, |now, machine| machine.handle_push(now, run, news.clone()));
+        }
+    }
+
+    fn connected(&self, up: bool) {
+        let Some(driver) = self.0.upgrade() else { return };
+        driver.inbox_up.store(up, Ordering::Release);
+        for cohort in driver.all_cohorts() {
+            driver.with(&cohort, |now, machine| machine.handle_inbox(now, up));
+        }
+    }
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Driver({}, {} locks in use)", self.store, self.locks_in_use())
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&**self, f)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every critical section leaves its data whole before anything that could panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,340 @@
+//! What can go wrong, one type per operation. Every message names the lock; `kind()` never changes its meaning.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::holder::{PublicId, Who};
+use bandog_core::lock::LossReason;
+use bandog_core::name::LockName;
+use bandog_core::op::{Blocker, Refusal};
+use bandog_core::store::{StoreError, StoreErrorKind};
+
+use crate::config::ConfigError;
+
+/// What sort of error it is, for matching and for metrics. Stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A name, lease, period or number that cannot be. Nothing was sent.
+    Invalid,
+    /// The wait is over.
+    Timeout,
+    /// The same owner or thread holds the lock already.
+    WouldDeadlock,
+    /// Re-entered 255 times already.
+    TooDeep,
+    /// The name is used by another kind of lock or with another capacity.
+    WrongKind,
+    /// Too many wait already.
+    QueueFull,
+    /// Another reader waits to upgrade.
+    UpgradePending,
+    /// The store cannot be reached or does not answer.
+    Unavailable,
+    /// The store refuses us, or is not fit for locks.
+    Refused,
+    /// The store cannot do this.
+    Unsupported,
+    /// The hold was lost.
+    Lost,
+    /// The client was shut down.
+    Closed,
+    /// The wait was interrupted.
+    Interrupted,
+}
+
+/// Which lock, in which store: the beginning of every message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The lock name.
+    pub lock: LockName,
+    /// The store, as it calls itself.
+    pub store: Arc<str>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lock {:?} in {}", self.lock, self.store)
+    }
+}
+
+/// The holder that was in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBy {
+    /// Its public id.
+    pub holder: PublicId,
+    /// The process behind it.
+    pub who: Arc<Who>,
+    /// What was left of its lease when last seen.
+    pub remaining: Duration,
+}
+
+impl From<Blocker> for HeldBy {
+    fn from(blocker: Blocker) -> Self {
+        Self { holder: blocker.holder, who: blocker.who, remaining: blocker.remaining }
+    }
+}
+
+struct By<'a>(&'a Option<HeldBy>);
+
+impl fmt::Display for By<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(HeldBy { holder, who, remaining }) => {
+                write!(f, "; held by {holder} on {who}, lease for another {}", short(*remaining))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A duration for people: whole milliseconds are enough.
+pub(crate) fn short(time: Duration) -> humantime::FormattedDuration {
+    humantime::format_duration(Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// Why a lock was not acquired.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// A name or option that cannot be. Nothing was sent to the store.
+    #[error("lock {lock:?}: {reason}")]
+    Invalid {
+        /// The name as given, shortened if it is very long.
+        lock: String,
+        /// What to change.
+        reason: ConfigError,
+    },
+    /// The wait is over.
+    #[error("{place}: waited {} without getting it{}", short(*waited), By(holder))]
+    Timeout {
+        /// Which lock.
+        place: Place,
+        /// How long.
+        waited: Duration,
+        /// Who held it when last seen.
+        holder: Option<HeldBy>,
+    },
+    /// The same owner or thread holds the lock and would wait for itself.
+    #[error("{place}: its owner already holds it and would wait for itself; use reentrant(), or release it first")]
+    WouldDeadlock {
+        /// Which lock.
+        place: Place,
+    },
+    /// Re-entered 255 times already.
+    #[error("{place}: re-entered 255 times already, which is the most; does something forget to release?")]
+    TooDeep {
+        /// Which lock.
+        place: Place,
+    },
+    /// The store says it cannot be.
+    #[error("{place}: {reason}")]
+    Refused {
+        /// Which lock.
+        place: Place,
+        /// What to change.
+        reason: Refusal,
+    },
+    /// The store cannot be reached, refuses us, or is not fit for locks.
+    #[error("{place}: the store failed while acquiring: {source}")]
+    Store {
+        /// Which lock.
+        place: Place,
+        /// The store's own words.
+        source: StoreError,
+    },
+    /// The store cannot do this.
+    #[error("{place}: this store has no {feature}")]
+    Unsupported {
+        /// Which lock.
+        place: Place,
+        /// What it lacks.
+        feature: &'static str,
+    },
+    /// The client was shut down.
+    #[error("{place}: the lock client was shut down")]
+    Closed {
+        /// Which lock.
+        place: Place,
+    },
+    /// The wait was interrupted from another thread.
+    #[error("{place}: interrupted after waiting {}", short(*waited))]
+    Interrupted {
+        /// Which lock.
+        place: Place,
+        /// How long.
+        waited: Duration,
+    },
+}
+
+impl AcquireError {
+    /// What sort of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::WouldDeadlock { .. } => ErrorKind::WouldDeadlock,
+            Self::TooDeep { .. } => ErrorKind::TooDeep,
+            Self::Refused { reason, .. } => refusal_kind(reason),
+            Self::Store { source, .. } => store_kind(source),
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Closed { .. } => ErrorKind::Closed,
+            Self::Interrupted { .. } => ErrorKind::Interrupted,
+        }
+    }
+}
+
+/// Why a release could not be confirmed. The hold is over in any case.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The hold had been lost before: the work under it may have overlapped with another's.
+    #[error("{place}: already lost before it was released: {reason}")]
+    Lost {
+        /// Which lock.
+        place: Place,
+        /// How.
+        reason: LossReason,
+    },
+    /// The store did not confirm it. It is tried again in the background; at the latest the lease ends it.
+    #[error(
+        "{place}: the store failed while releasing ({source}); it is released in the background or by its lease end"
+    )]
+    Store {
+        /// Which lock.
+        place: Place,
+        /// The store's own words.
+        source: StoreError,
+    },
+}
+
+/// Why a lease was not renewed, or a guard not changed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenewError {
+    /// The hold is lost.
+    #[error("{place}: lost: {reason}")]
+    Lost {
+        /// Which lock.
+        place: Place,
+        /// How.
+        reason: LossReason,
+    },
+    /// The store did not confirm it. The guard is valid until its deadline.
+    #[error("{place}: the store failed while renewing: {source}")]
+    Store {
+        /// Which lock.
+        place: Place,
+        /// The store's own words.
+        source: StoreError,
+    },
+    /// The guard was entered again: release the inner guards first.
+    #[error("{place}: re-entered; release the inner guards first")]
+    Reentered {
+        /// Which lock.
+        place: Place,
+    },
+}
+
+/// Why [`run`](crate::Request::run) did not finish.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The lock was not acquired; the closure was not called.
+    #[error(transparent)]
+    Acquire(#[from] AcquireError),
+    /// The lease was lost and the future dropped.
+    #[error("{place}: lost while running: {reason}; the work was stopped")]
+    Lost {
+        /// Which lock.
+        place: Place,
+        /// How.
+        reason: LossReason,
+    },
+}
+
+/// Why listing, inspecting or revoking failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// A name that cannot be.
+    #[error("lock {lock:?}: {reason}")]
+    Invalid {
+        /// As given, shortened if it is very long.
+        lock: String,
+        /// What to change.
+        reason: ConfigError,
+    },
+    /// The store failed.
+    #[error("{store} failed while {doing}: {source}")]
+    Store {
+        /// The store, as it calls itself.
+        store: Arc<str>,
+        /// Listing, inspecting or revoking.
+        doing: &'static str,
+        /// The store's own words.
+        source: StoreError,
+    },
+}
+
+/// Why a shutdown left something behind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{pending} releases in {store} were not confirmed within {within:?}; their leases will end them")]
+pub struct ShutdownError {
+    /// How many.
+    pub pending: usize,
+    /// The store, as it calls itself.
+    pub store: Arc<str>,
+    /// How long we waited.
+    pub within: Duration,
+}
+
+macro_rules! kinds {
+    ($($error:ident: $($variant:ident => $kind:expr),+;)+) => {$(
+        impl $error {
+            /// What sort of error it is.
+            pub fn kind(&self) -> ErrorKind {
+                match self {
+                    $(Self::$variant { .. } => $kind,)+
+                    Self::Store { source, .. } => store_kind(source),
+                }
+            }
+        }
+    )+};
+}
+
+kinds! {
+    ReleaseError: Lost => ErrorKind::Lost;
+    RenewError: Lost => ErrorKind::Lost, Reentered => ErrorKind::WouldDeadlock;
+    AdminError: Invalid => ErrorKind::Invalid;
+}
+
+impl RunError {
+    /// What sort of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Acquire(error) => error.kind(),
+            Self::Lost { .. } => ErrorKind::Lost,
+        }
+    }
+}
+
+fn refusal_kind(refusal: &Refusal) -> ErrorKind {
+    match refusal {
+        Refusal::WrongKind { .. } => ErrorKind::WrongKind,
+        Refusal::QueueFull { .. } => ErrorKind::QueueFull,
+        Refusal::UpgradePending => ErrorKind::UpgradePending,
+        Refusal::NotHolder => ErrorKind::Lost,
+        Refusal::LeaseTooLong { .. } => ErrorKind::Invalid,
+        _ => ErrorKind::Refused,
+    }
+}
+
+fn store_kind(error: &StoreError) -> ErrorKind {
+    match error.kind {
+        StoreErrorKind::Unavailable => ErrorKind::Unavailable,
+        StoreErrorKind::Unsupported => ErrorKind::Unsupported,
+        _ => ErrorKind::Refused,
+    }
+}

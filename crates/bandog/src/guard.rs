@@ -1,0 +1,405 @@
+//! Guards: the lock in the user's hand.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Outcome, Released, Ticket, Why};
+use bandog_core::op::Patience;
+use bandog_core::time::Moment;
+use bandog_core::token::Token;
+
+use crate::acquire::{Waiting, place};
+use crate::driver::{Cohort, Handle};
+use crate::error::{AcquireError, Place, ReleaseError, RenewError};
+use crate::held::{Held, Mutual, Permits, Reading, Writing};
+
+/// A held lock. Dropping it releases the lock in the background.
+///
+/// **The lock can be lost while the guard lives**, when the store cannot be reached, the process is paused, or somebody
+/// revokes it. Then [`is_held`](Self::is_held) is false and [`lost`](Self::lost) resolves; only the [`token`](Self::token), checked by the
+/// resource, keeps a late write out.
+///
+/// **Dropping is not immediate release**: the request goes out in the background. Use [`release`](Self::release) to wait for it.
+#[must_use = "if unused, the lock is released at once"]
+#[clippy::has_significant_drop]
+pub struct Guard<K: Held = Mutual> {
+    hold: Hold,
+    released: bool,
+    held: PhantomData<fn() -> K>,
+}
+
+/// The guard of a reader.
+pub type ReadGuard = Guard<Reading>;
+/// The guard of a writer.
+pub type WriteGuard = Guard<Writing>;
+/// The guard of a semaphore's permits.
+pub type PermitGuard = Guard<Permits>;
+
+/// How a hold stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuardState {
+    /// Held.
+    Held {
+        /// Left before it would be lost without renewal.
+        remaining: Duration,
+    },
+    /// Still held, but a renewal is overdue: be ready to stop.
+    Uncertain {
+        /// Left before it is lost.
+        remaining: Duration,
+    },
+    /// Not held any more.
+    Lost {
+        /// Why.
+        reason: LossReason,
+    },
+}
+
+/// A view of a hold: for looking, not for releasing. Cheap to clone; outlives the guard.
+#[derive(Clone)]
+pub struct Hold {
+    handle: Handle,
+    cohort: Arc<Cohort>,
+    grip: Grip,
+    token: Token,
+}
+
+impl Hold {
+    /// The fencing token. Hand it to the resource, which refuses anything lower than the highest it has seen.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// The lock name.
+    pub fn name(&self) -> &str {
+        self.cohort.name().as_str()
+    }
+
+    /// Whether the lock is held now, by our own clock. No request to the store.
+    pub fn is_held(&self) -> bool {
+        !matches!(self.state(), GuardState::Lost { .. })
+    }
+
+    /// What is left of the lease, by our own clock: zero once it is lost.
+    pub fn remaining(&self) -> Duration {
+        match self.state() {
+            GuardState::Held { remaining } | GuardState::Uncertain { remaining } => remaining,
+            GuardState::Lost { .. } => Duration::ZERO,
+        }
+    }
+
+    /// How the hold stands now. No request to the store.
+    pub fn state(&self) -> GuardState {
+        let now = self.handle.clock.now();
+        let state = self.cohort.lock();
+        // Passed on to another, or gone: this hold has ended.
+        let ours = state.machine.token(self.grip).filter(|token| *token == self.token);
+        match ours.and_then(|_| state.machine.state(now, self.grip)) {
+            Some(HoldState::Held { until }) => GuardState::Held { remaining: until.since(now) },
+            Some(HoldState::Uncertain { until }) => GuardState::Uncertain { remaining: until.since(now) },
+            Some(HoldState::Lost(reason)) => GuardState::Lost { reason },
+            None => GuardState::Lost { reason: LossReason::Gone },
+        }
+    }
+
+    /// How often the owner has entered.
+    pub fn depth(&self) -> u8 {
+        self.cohort.lock().machine.word(self.grip).depth()
+    }
+
+    /// The state word: bits 24–31 lock state, 16–23 depth of re-entry, 0–15 reserved.
+    pub fn word(&self) -> u32 {
+        self.cohort.lock().machine.word(self.grip).bits()
+    }
+
+    /// Resolves with the reason when the lock is lost; never, if it is released first.
+    ///
+    /// While this process gets to run it resolves before the lease can have ended in the store, whether or not the store
+    /// answers. The future is owned: select it against the work.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
+        let now = self.handle.clock.now();
+        let mut loss = self.cohort.lock().watch_loss(now, self.grip);
+        async move {
+            let lost = loss.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+            match lost {
+                Some(reason) => reason,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        place(&self.handle, self.cohort.name())
+    }
+
+    /// The client and the lock it belongs to.
+    pub(crate) fn whereabouts(&self) -> (&Handle, &Arc<Cohort>) {
+        (&self.handle, &self.cohort)
+    }
+
+    pub(crate) fn unbind(&self) {
+        let grip = self.grip;
+        self.handle.with(&self.cohort, |_, machine| machine.handle_unbind(grip));
+    }
+
+    fn waiting(&self, ask: impl FnOnce(Moment, &mut Machine) -> Ticket) -> Waiting {
+        let ticket = self.handle.with(&self.cohort, ask);
+        Waiting::new(&self.handle, &self.cohort, ticket)
+    }
+
+    // Renewal stops here, atomically; the request itself may come later.
+    fn let_go(&self, listen: bool) -> Released {
+        let grip = self.grip;
+        let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
+        let mut state = self.cohort.lock();
+        if state.machine.word(grip).depth() <= 1 {
+            state.forget_watchers(grip);
+        }
+        drop(state);
+        self.handle.with(&self.cohort, |now, machine| {
+            if admitted {
+                return machine.handle_release(now, grip, listen);
+            }
+            machine.handle_abandon(now, grip);
+            Released::Now(Ok(()))
+        })
+    }
+}
+
+impl<K: Held> Guard<K> {
+    pub(crate) fn new(waiting: &Waiting, grip: Grip, token: Token) -> Self {
+        let hold = Hold { handle: waiting.handle.clone(), cohort: Arc::clone(&waiting.cohort), grip, token };
+        Self { hold, released: false, held: PhantomData }
+    }
+
+    pub(crate) fn as_hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// A view of the hold for others to look at.
+    pub fn hold(&self) -> Hold {
+        self.hold.clone()
+    }
+
+    /// The fencing token. Hand it to the resource, which refuses anything lower than the highest it has seen.
+    pub fn token(&self) -> Token {
+        self.hold.token()
+    }
+
+    /// The lock name.
+    pub fn name(&self) -> &str {
+        self.hold.name()
+    }
+
+    /// Whether the lock is held now, by our own clock. No request to the store.
+    ///
+    /// True means: no other holder was told so before this instant. It may be lost right after; see [`lost`](Self::lost).
+    pub fn is_held(&self) -> bool {
+        self.hold.is_held()
+    }
+
+    /// What is left of the lease, by our own clock: zero once it is lost.
+    pub fn remaining(&self) -> Duration {
+        self.hold.remaining()
+    }
+
+    /// How the hold stands now. No request to the store.
+    pub fn state(&self) -> GuardState {
+        self.hold.state()
+    }
+
+    /// How often the owner has entered.
+    pub fn depth(&self) -> u8 {
+        self.hold.depth()
+    }
+
+    /// Resolves with the reason when the lock is lost; see [`Hold::lost`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use std::time::Duration;
+    /// # async fn pay() {}
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("order:1001").acquire().await?;
+    /// tokio::select! {
+    ///     () = pay() => guard.release().await?,
+    ///     reason = guard.lost() => eprintln!("stopped: {reason}"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
+        self.hold.lost()
+    }
+
+    /// Renews the lease now, out of turn.
+    ///
+    /// # Errors
+    /// [`RenewError::Lost`] when the hold is over, [`RenewError::Store`] when the store did not confirm; then the guard
+    /// is valid until its deadline.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop the renewal.
+    pub async fn renew(&self) -> Result<(), RenewError> {
+        let grip = self.hold.grip;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_renew(now, grip));
+        let (_, outcome) = waiting.outcome().await;
+        self.changed(outcome)
+    }
+
+    /// Releases the lock and waits for the store's answer.
+    ///
+    /// # Errors
+    /// [`ReleaseError::Lost`] when the lock had been lost before: the work under it may have overlapped with another's.
+    /// [`ReleaseError::Store`] when the store did not confirm; it goes on in the background.
+    ///
+    /// # Cancel safety
+    /// The release is under way with the call; dropping the future does not stop it.
+    pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        self.released = true;
+        let hold = self.hold.clone();
+        let released = hold.let_go(true);
+        async move {
+            let why = match released {
+                Released::Now(Ok(())) => return Ok(()),
+                Released::Now(Err(why)) => why,
+                Released::Later(ticket) => {
+                    let waiting = Waiting::new(&hold.handle, &hold.cohort, ticket);
+                    match waiting.outcome().await.1 {
+                        Outcome::Failed(why) => why,
+                        Outcome::Done | Outcome::Granted { .. } => return Ok(()),
+                    }
+                }
+            };
+            let place = hold.place();
+            Err(match why {
+                Why::Store(source) => ReleaseError::Store { place, source },
+                Why::Lost(reason) => ReleaseError::Lost { place, reason },
+                _ => ReleaseError::Lost { place, reason: LossReason::Shutdown },
+            })
+        }
+    }
+
+    fn changed(&self, outcome: Outcome) -> Result<(), RenewError> {
+        let place = self.hold.place();
+        match outcome {
+            Outcome::Failed(Why::Store(source)) => Err(RenewError::Store { place, source }),
+            Outcome::Failed(Why::Lost(reason)) => Err(RenewError::Lost { place, reason }),
+            Outcome::Failed(Why::WouldDeadlock) => Err(RenewError::Reentered { place }),
+            Outcome::Failed(_) => Err(RenewError::Lost { place, reason: LossReason::Shutdown }),
+            Outcome::Done | Outcome::Granted { .. } => Ok(()),
+        }
+    }
+}
+
+impl Guard<Reading> {
+    /// Becomes a writer: waits until the other readers have left, before all queued writers.
+    ///
+    /// # Errors
+    /// [`UpgradeError`] gives the read guard back: another reader wants to upgrade too, or the store failed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases the lock altogether.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let reader = locks.rwlock("cfg").read().acquire().await?;
+    /// let writer = reader.upgrade().await.map_err(|error| error.reason)?;
+    /// let reader = writer.downgrade().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub async fn upgrade(self) -> Result<WriteGuard, UpgradeError> {
+        self.exchange(Patience::Queue, None).await
+    }
+
+    /// Like [`upgrade`](Self::upgrade), but gives the read guard back after `wait`.
+    ///
+    /// # Errors
+    /// As [`upgrade`](Self::upgrade).
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases the lock altogether.
+    pub async fn upgrade_within(self, wait: Duration) -> Result<WriteGuard, UpgradeError> {
+        let until = self.hold.handle.clock.now() + wait;
+        self.exchange(Patience::Queue, Some(until)).await
+    }
+
+    async fn exchange(self, patience: Patience, until: Option<Moment>) -> Result<WriteGuard, UpgradeError> {
+        let grip = self.hold.grip;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_upgrade(now, grip, patience, until));
+        let (waiting, outcome) = waiting.outcome().await;
+        match outcome {
+            Outcome::Failed(why) => Err(UpgradeError { reason: Box::new(waiting.error(why)), guard: self.refreshed() }),
+            Outcome::Done | Outcome::Granted { .. } => Ok(self.refreshed()),
+        }
+    }
+}
+
+impl Guard<Writing> {
+    /// Becomes a reader, keeping the token, and lets other readers in.
+    ///
+    /// # Errors
+    /// [`RenewError`] when the hold is over, or the store did not confirm; then the lock is released.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases the lock altogether.
+    pub async fn downgrade(self) -> Result<ReadGuard, RenewError> {
+        let grip = self.hold.grip;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_downgrade(now, grip));
+        let (_, outcome) = waiting.outcome().await;
+        self.changed(outcome)?;
+        Ok(self.refreshed())
+    }
+}
+
+impl<K: Held> Guard<K> {
+    // The same grip as another kind of guard, with the token it has now.
+    fn refreshed<L: Held>(mut self) -> Guard<L> {
+        self.released = true;
+        let mut hold = self.hold.clone();
+        if let Some(token) = hold.cohort.lock().machine.token(hold.grip) {
+            hold.token = token;
+        }
+        Guard { hold, released: false, held: PhantomData }
+    }
+}
+
+impl<K: Held> Drop for Guard<K> {
+    fn drop(&mut self) {
+        if !self.released {
+            self.hold.let_go(false);
+        }
+    }
+}
+
+impl<K: Held> fmt::Debug for Guard<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.hold.fmt(f)
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Hold");
+        shown.field("lock", self.cohort.name()).field("token", &self.token).field("state", &self.state()).finish()
+    }
+}
+
+/// Why an upgrade did not happen, with the read guard back.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct UpgradeError {
+    /// The read guard, as it was.
+    pub guard: ReadGuard,
+    /// Why.
+    pub reason: Box<AcquireError>,
+}

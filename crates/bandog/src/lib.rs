@@ -1,0 +1,58 @@
+//! A distributed lock: a queue that lives next to the data, and the one who leaves hands it to the next in line.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! use bandog::Locks;
+//! use std::time::Duration;
+//!
+//! let locks = Locks::connect("memory:").await?;
+//! let guard = locks.mutex("order:1001").wait(Duration::from_secs(5)).acquire().await?;
+//! // Hand the token to the database: it refuses writes with a lower one.
+//! println!("pay under token {}", guard.token());
+//! guard.release().await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! - [`Locks`] makes requests: [`Mutex`], [`RwLock`], [`Semaphore`]. A request gives a [`Guard`].
+//! - The lease is renewed in the background while the guard lives; [`Guard::lost`] tells when that failed.
+//! - Dropping a guard releases in the background; [`Guard::release`] waits for the store's answer.
+//! - [`blocking`] is the same for threads. [`MemoryStore`] and [`VirtualClock`] are for your own tests.
+//!
+//! What is promised, and on what it rests, stands in `docs/guarantees.md`; the reasons for the defaults in
+//! `docs/defaults.md`.
+
+mod acquire;
+mod admin;
+pub mod blocking;
+mod clock;
+mod config;
+mod driver;
+mod error;
+mod guard;
+mod held;
+mod locks;
+mod memory;
+mod owner;
+mod request;
+mod run;
+
+pub use acquire::{Acquire, TryAcquire};
+pub use admin::LockInfo;
+pub use clock::{Clock, VirtualClock};
+pub use config::{ConfigError, LockConfig, LockConfigBuilder};
+pub use driver::JanitorStats;
+pub use error::{
+    AcquireError, AdminError, ErrorKind, HeldBy, Place, ReleaseError, RenewError, RunError, ShutdownError,
+};
+pub use guard::{Guard, GuardState, Hold, PermitGuard, ReadGuard, UpgradeError, WriteGuard};
+pub use held::{Held, Mutual, Permits, Reading, Writing};
+pub use locks::{Locks, LocksBuilder};
+pub use memory::{Fault, MemoryStore, OpKind};
+pub use owner::Owner;
+pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
+
+pub use bandog_core::holder::{PublicId, Who};
+pub use bandog_core::lock::LossReason;
+pub use bandog_core::name::{LockName, NameError};
+pub use bandog_core::token::Token;
+pub use bandog_core::{ledger, op, store};

@@ -1,0 +1,280 @@
+//! `Locks`: the client. Knows one store, makes requests, keeps every lease.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::holder::{Client, ClientId, Who};
+use bandog_core::lease::Drift;
+use bandog_core::lock::Settings;
+use bandog_core::mode::Mode;
+use bandog_core::store::Store;
+
+use crate::clock::Clock;
+use crate::config::{ConfigError, LockConfig};
+use crate::driver::{Driver, Handle, JanitorStats, Parts};
+use crate::error::ShutdownError;
+use crate::memory::MemoryStore;
+use crate::request::{Mutex, Request, RwLock, Semaphore};
+
+/// A client of one store. Cheap to clone; clones share everything.
+///
+/// When the last clone, guard and future are gone, releases on their way are finished in the background for at most
+/// five seconds. [`shutdown`](Self::shutdown) does the same while you wait.
+#[derive(Clone)]
+pub struct Locks {
+    pub(crate) handle: Handle,
+}
+
+impl Locks {
+    /// Connects to the store that a URL names.
+    ///
+    /// `memory:` is a store of its own in this process; `memory:NAME` is shared by everyone in this process who names it.
+    /// Options come from the query (`memory:?lease=10s&fair=true`), before that from the environment (`BANDOG_LEASE`),
+    /// before that from the defaults.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names what is wrong with the URL or an option.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:?lease=10s").await?;
+    /// # Ok::<(), bandog::ConfigError>(()) }).unwrap();
+    /// ```
+    pub async fn connect(url: &str) -> Result<Self, ConfigError> {
+        let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        let Some(name) = address.strip_prefix("memory:") else {
+            return Err(ConfigError::BadUrl { url: redacted(url) });
+        };
+        let store = if name.is_empty() { MemoryStore::new() } else { MemoryStore::named(name) };
+        let mut defaults = LockConfig::default();
+        defaults.set_from_env()?;
+        for (option, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            defaults.set(option, value)?;
+        }
+        Self::builder().store(store).defaults(defaults).build()
+    }
+
+    /// A client made from parts.
+    ///
+    /// ```
+    /// use bandog::{LockConfig, Locks, MemoryStore};
+    /// use std::time::Duration;
+    ///
+    /// let defaults = LockConfig::builder().lease(Duration::from_secs(10)).build()?;
+    /// let locks = Locks::builder().store(MemoryStore::new()).defaults(defaults).label("billing").build()?;
+    /// # Ok::<(), bandog::ConfigError>(())
+    /// ```
+    pub fn builder() -> LocksBuilder {
+        LocksBuilder::default()
+    }
+
+    /// A request for a lock that one holder has at a time.
+    pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
+        Request::new(self.handle.clone(), name.as_ref(), Ok(Mode::Exclusive))
+    }
+
+    /// A read-write lock: many readers, or one writer. A writer that waits is not passed by new readers.
+    pub fn rwlock(&self, name: impl AsRef<str>) -> RwLock {
+        RwLock { handle: self.handle.clone(), name: name.as_ref().to_owned() }
+    }
+
+    /// A request for one of `capacity` permits; more with [`permits`](Semaphore::permits).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let two = locks.semaphore("gpu", 4).permits(2).acquire().await?;
+    /// let rest = locks.semaphore("gpu", 4).permits(2).acquire().await?;
+    /// assert!(locks.semaphore("gpu", 4).try_acquire().await?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn semaphore(&self, name: impl AsRef<str>, capacity: u32) -> Semaphore {
+        let mode = Mode::permits(1, capacity).map_err(ConfigError::from);
+        Request::new(self.handle.clone(), name.as_ref(), mode)
+    }
+
+    /// A mutex with the name and all options of a configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoName`] when the configuration has no name.
+    pub fn configured(&self, config: &LockConfig) -> Result<Mutex, ConfigError> {
+        let name = config.name().ok_or(ConfigError::NoName)?;
+        Ok(self.mutex(name).config(config))
+    }
+
+    /// Releases everything, refuses everything new, and waits until the store has confirmed, at most five seconds.
+    ///
+    /// Guards that still live are lost with [`LossReason::Shutdown`](crate::LossReason::Shutdown).
+    ///
+    /// # Errors
+    /// [`ShutdownError`] says how many releases are unconfirmed; their leases end them.
+    ///
+    /// # Cancel safety
+    /// Everything is under way with the first poll; dropping the future only stops the waiting.
+    pub async fn shutdown(&self) -> Result<(), ShutdownError> {
+        let within = DRAIN_WITHIN;
+        let store = self.handle.store.to_string().into();
+        self.handle.close(within).await.map_err(|pending| ShutdownError { pending, store, within })
+    }
+
+    /// What the releases in the background are doing.
+    pub fn janitor(&self) -> JanitorStats {
+        self.handle.janitor.stats()
+    }
+
+    /// How many locks this client holds, waits for, or has just used.
+    pub fn locks_in_use(&self) -> usize {
+        self.handle.locks_in_use()
+    }
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Locks({})", self.handle.store)
+    }
+}
+
+const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+const JANITOR_LIMIT: usize = 65_536;
+
+// An address may carry a password.
+fn redacted(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// Builds a [`Locks`].
+#[derive(Default)]
+#[must_use = "call build()"]
+pub struct LocksBuilder {
+    store: Option<Arc<dyn Store>>,
+    defaults: LockConfig,
+    clock: Clock,
+    settings: Settings,
+    label: String,
+    janitor_limit: Option<usize>,
+}
+
+impl LocksBuilder {
+    /// The store; a fresh memory store if none is given.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Options for requests that do not say otherwise.
+    pub fn defaults(mut self, defaults: LockConfig) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// Where to take the time from; for tests.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// What to call this process in listings and messages.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// How long a grant from the queue may stay unconfirmed. It bounds what a dead waiter costs the others.
+    pub fn claim_window(mut self, window: Duration) -> Self {
+        self.settings.window = window;
+        self
+    }
+
+    /// How long a request may stay unanswered.
+    pub fn response_timeout(mut self, response: Duration) -> Self {
+        self.settings.response = response;
+        self
+    }
+
+    /// After how long a store that cannot be reached is an error.
+    pub fn unavailable_after(mut self, after: Duration) -> Self {
+        self.settings.unavailable_after = after;
+        self
+    }
+
+    /// How far clocks may differ in rate, in thousandths, and how coarse they are.
+    pub fn drift(mut self, per_mille: u32, constant: Duration) -> Self {
+        self.settings.drift = Drift { per_mille, constant };
+        self
+    }
+
+    /// How often and how long a lock may be passed on in this process while somebody elsewhere waits.
+    pub fn local_passing(mut self, max_passes: u32, max_time: Duration) -> Self {
+        (self.settings.max_passes, self.settings.max_passing) = (max_passes, max_time);
+        self
+    }
+
+    /// How many releases may be under way in the background; past it, dropped guards are left to their lease end.
+    pub fn janitor_limit(mut self, limit: usize) -> Self {
+        self.janitor_limit = Some(limit);
+        self
+    }
+
+    /// Checks the options and starts the renewal thread.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the option and both sides of the inequality it breaks.
+    pub fn build(self) -> Result<Locks, ConfigError> {
+        let mut settings = self.settings;
+        check(&settings)?;
+        let defaults = self.defaults.checked()?;
+        settings.backoff = defaults.options.backoff()?;
+        let parts = Parts {
+            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
+            client: Client::new(random_id()?, who(self.label)),
+            clock: self.clock,
+            settings,
+            defaults,
+            janitor_limit: self.janitor_limit.unwrap_or(JANITOR_LIMIT),
+            drain_within: DRAIN_WITHIN,
+        };
+        let handle = Driver::start(parts).map_err(|error| ConfigError::Thread(error.to_string()))?;
+        Ok(Locks { handle })
+    }
+}
+
+impl fmt::Debug for LocksBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocksBuilder")
+            .field("store", &self.store)
+            .field("defaults", &self.defaults)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check(settings: &Settings) -> Result<(), ConfigError> {
+    let named = [
+        ("claim_window", settings.window),
+        ("response_timeout", settings.response),
+        ("unavailable_after", settings.unavailable_after),
+    ];
+    let rule = "must be at least 1ms";
+    match named.into_iter().find(|(_, value)| *value < Duration::from_millis(1)) {
+        Some((option, value)) => Err(ConfigError::Setting { option, value, rule }),
+        None if settings.drift.per_mille >= 500 => {
+            let value = Duration::from_millis(settings.drift.per_mille.into());
+            Err(ConfigError::Setting { option: "drift per second", value, rule: "must be less than half" })
+        }
+        None => Ok(()),
+    }
+}
+
+fn random_id() -> Result<ClientId, ConfigError> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| ConfigError::Thread(format!("no random numbers: {error}")))?;
+    Ok(ClientId::from_random(u128::from_le_bytes(bits)))
+}
+
+fn who(label: String) -> Who {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Who { host, pid: std::process::id(), label }
+}

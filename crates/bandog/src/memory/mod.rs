@@ -1,0 +1,246 @@
+//! A store in this process: the ledger under a mutex, with news delivered by calling the inboxes.
+//!
+//! For programs of one process, and for the tests of programs that use bandog: its clock can be [virtual](crate::VirtualClock)
+//! and its answers can be made to [fail](Fault). It is also the reference that other stores are compared with.
+
+mod faults;
+mod records;
+mod wall;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, Weak};
+
+use bandog_core::holder::InboxId;
+use bandog_core::ledger::Limits;
+use bandog_core::name::LockName;
+use bandog_core::op::{Effect, Op, Reply};
+use bandog_core::pattern::Pattern;
+use bandog_core::store::{
+    Answer, Answers, Capabilities, Inbox, Listing, Page, Push, Store, StoreError, StoreErrorKind,
+};
+use bandog_core::time::{LeaseTime, Now, RunId};
+
+use crate::clock::Clock;
+use crate::driver::lock;
+use faults::{Faults, Plan};
+use records::Records;
+use wall::Wall;
+
+pub use faults::{Fault, OpKind};
+
+/// The ledger in memory. Clones share their locks.
+#[derive(Clone)]
+pub struct MemoryStore(Arc<Shared>);
+
+struct Shared {
+    name: String,
+    clock: Clock,
+    limits: Limits,
+    wall: Wall,
+    records: Mutex<Records>,
+    inboxes: Mutex<HashMap<InboxId, Weak<dyn Inbox>>>,
+    faults: Faults,
+}
+
+impl MemoryStore {
+    /// A store of its own.
+    pub fn new() -> Self {
+        Self::with_clock(Clock::system())
+    }
+
+    /// A store on another clock.
+    pub fn with_clock(clock: Clock) -> Self {
+        Self::with_limits(clock, Limits::default())
+    }
+
+    /// A store on another clock and with other limits.
+    pub fn with_limits(clock: Clock, limits: Limits) -> Self {
+        Self::build(String::new(), clock, limits)
+    }
+
+    /// The store that everyone in this process shares who gives the same name.
+    pub fn named(name: &str) -> Self {
+        static NAMED: LazyLock<Mutex<HashMap<String, Weak<Shared>>>> = LazyLock::new(Mutex::default);
+        let mut named = lock(&NAMED);
+        named.retain(|_, store| store.strong_count() > 0);
+        if let Some(store) = named.get(name).and_then(Weak::upgrade) {
+            return Self(store);
+        }
+        let store = Self::build(name.to_owned(), Clock::system(), Limits::default());
+        named.insert(name.to_owned(), Arc::downgrade(&store.0));
+        store
+    }
+
+    fn build(name: String, clock: Clock, limits: Limits) -> Self {
+        let (records, inboxes, faults) = (Mutex::default(), Mutex::default(), Faults::default());
+        let wall = Wall::new(&clock);
+        Self(Arc::new(Shared { name, clock, limits, wall, records, inboxes, faults }))
+    }
+
+    /// Lets the next `times` operations of a kind go wrong.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use bandog::{Fault, Locks, MemoryStore, OpKind};
+    /// let store = MemoryStore::new();
+    /// let locks = Locks::builder().store(store.clone()).build()?;
+    /// store.inject(OpKind::Acquire, Fault::Refuse, 1);
+    /// let guard = locks.mutex("job").acquire().await?; // tried again after a moment
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn inject(&self, on: OpKind, fault: Fault, times: u32) {
+        self.0.faults.add(on, fault, times);
+    }
+
+    /// Ends every fault that was injected and has not happened yet.
+    pub fn heal(&self) {
+        self.0.faults.clear();
+    }
+
+    /// Ends every hold of a lock now, as if its lease had run out. Waiters are served; the holder is not told.
+    pub fn expire(&self, name: &LockName) {
+        let mut records = lock(&self.0.records);
+        let now = self.now(&records);
+        let effects = records.expire(&self.0.limits, now, name);
+        drop(records);
+        self.deliver(name, effects);
+    }
+
+    /// Deletes a lock's record, as an operator or an eviction would.
+    pub fn delete(&self, name: &LockName) {
+        lock(&self.0.records).delete(name);
+    }
+
+    /// Restarts the store: every record is gone, and replies come from a new run.
+    pub fn restart(&self) {
+        lock(&self.0.records).restart();
+    }
+
+    /// How many records the store keeps, tombstones included.
+    pub fn records(&self) -> usize {
+        lock(&self.0.records).len()
+    }
+
+    /// How many operations it has applied.
+    pub fn applied(&self) -> u64 {
+        lock(&self.0.records).applied
+    }
+
+    fn now(&self, records: &Records) -> Now {
+        Now { lease: self.time(), wall: self.0.wall.now(&self.0.clock), run: records.run }
+    }
+
+    /// Applies an operation and what its reply leaves over, then tells the inboxes.
+    fn execute(&self, name: &LockName, op: &Op) -> Reply {
+        let mut records = lock(&self.0.records);
+        let now = self.now(&records);
+        let (reply, effects) = records.apply(&self.0.limits, now, name, op);
+        drop(records);
+        self.deliver(name, effects);
+        reply
+    }
+
+    fn deliver(&self, name: &LockName, effects: Vec<Effect>) {
+        if effects.is_empty() {
+            return;
+        }
+        let run: RunId = lock(&self.0.records).run;
+        for Effect { inbox, news } in effects {
+            let receiver = lock(&self.0.inboxes).get(&inbox).and_then(Weak::upgrade);
+            if let Some(receiver) = receiver.filter(|_| !self.0.faults.drops_push()) {
+                receiver.deliver(Push { name: name.clone(), run, news });
+            }
+        }
+    }
+
+    fn page(&self, query: &Listing) -> Result<Page, StoreError> {
+        let pattern = Pattern::new(query.pattern.as_deref().unwrap_or("*"))
+            .map_err(|error| StoreError::not_executed(StoreErrorKind::Unsupported, error.to_string()))?;
+        let records = lock(&self.0.records);
+        Ok(records.page(self.now(&records), &pattern, query))
+    }
+
+    async fn answer(&self, name: &LockName, op: &Op) -> Result<Reply, StoreError> {
+        let refused = |kind| Err(StoreError::not_executed(kind, "an injected fault"));
+        match self.0.faults.plan(op) {
+            Plan::Answer => Ok(self.execute(name, op)),
+            Plan::Fail(kind) => refused(kind),
+            Plan::LoseReply => {
+                self.execute(name, op);
+                std::future::pending().await
+            }
+            Plan::LoseRequest => std::future::pending().await,
+            Plan::Delay(before, after) => {
+                let clock = &self.0.clock;
+                clock.sleep_until(clock.now() + before).await;
+                let reply = self.execute(name, op);
+                clock.sleep_until(clock.now() + after).await;
+                Ok(reply)
+            }
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { in_process: true, ..Capabilities::FULL }
+    }
+
+    fn time(&self) -> LeaseTime {
+        LeaseTime::from_millis(self.0.clock.now().millis())
+    }
+
+    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
+        let store = self.clone();
+        Box::pin(async move { store.answer(&name, &op).await })
+    }
+
+    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
+        let store = self.clone();
+        Box::pin(async move {
+            let mut replies = Vec::with_capacity(calls.len());
+            for (name, op) in calls {
+                replies.push(store.answer(&name, &op).await);
+            }
+            replies
+        })
+    }
+
+    fn list(&self, query: Listing) -> Answer<Page> {
+        let store = self.clone();
+        Box::pin(async move { store.page(&query) })
+    }
+
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+        let store = self.clone();
+        Box::pin(async move {
+            let mut inboxes = lock(&store.0.inboxes);
+            inboxes.retain(|_, known| known.strong_count() > 0);
+            inboxes.insert(inbox, receiver);
+            Ok(())
+        })
+    }
+
+    fn lane(&self) -> Arc<dyn Store> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory:{}", self.0.name)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryStore({self}, {} records)", self.records())
+    }
+}

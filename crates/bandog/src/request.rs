@@ -1,0 +1,243 @@
+//! A request for a lock: a name, a way of holding, and options. Made by [`Locks`](crate::Locks), owned, cheap to clone.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bandog_core::mode::Mode;
+use bandog_core::name::{LockName, NameError};
+use bandog_core::op::Patience;
+use bandog_core::renewal::Every;
+
+use crate::acquire::{Acquire, Order, TryAcquire};
+use crate::config::{ConfigError, LockConfig, Options};
+use crate::driver::Handle;
+use crate::error::RunError;
+use crate::guard::Hold;
+use crate::held::{Held, Mutual, Permits, Reading, Writing};
+use crate::owner::Owner;
+use crate::run;
+
+/// A request for one lock. Its setters take and give it back; acquiring leaves it usable.
+///
+/// A name or value that cannot be is reported when the lock is acquired, before anything is sent.
+#[derive(Debug, Clone)]
+#[must_use = "a request does nothing until acquire() or try_acquire()"]
+pub struct Request<K: Held> {
+    pub(crate) handle: Handle,
+    pub(crate) name: Result<LockName, (String, NameError)>,
+    pub(crate) mode: Result<Mode, ConfigError>,
+    pub(crate) options: Options,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) reentrant: bool,
+    pub(crate) held: PhantomData<fn() -> K>,
+}
+
+/// A request for a lock that one holder has at a time.
+pub type Mutex = Request<Mutual>;
+/// A request for some of a semaphore's permits.
+pub type Semaphore = Request<Permits>;
+/// A request for the read side of a read-write lock.
+pub type Read = Request<Reading>;
+/// A request for the write side of a read-write lock.
+pub type Write = Request<Writing>;
+
+impl<K: Held> Request<K> {
+    pub(crate) fn new(handle: Handle, name: &str, mode: Result<Mode, ConfigError>) -> Self {
+        let name = LockName::new(name).map_err(|error| (excerpt(name), error));
+        let options = handle.defaults.options;
+        Self { handle, name, mode, options, owner: None, reentrant: false, held: PhantomData }
+    }
+
+    /// Waits at most this long; without it, as long as it takes.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.options.wait = Some(wait);
+        self
+    }
+
+    /// The length of the lease. It is renewed while the guard lives, so it need not cover the work.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.options.lease = lease;
+        self
+    }
+
+    /// Stands in the store's queue in person: first come, first served, across processes.
+    pub fn fair(mut self) -> Self {
+        self.options.fair = true;
+        self
+    }
+
+    /// Renews every so often; less than the lease. The default is a third of it.
+    pub fn renew_every(mut self, every: Duration) -> Self {
+        self.options.every = Every::Period(every);
+        self
+    }
+
+    /// Renews after this share of the lease, such as 9 of 10.
+    pub fn renew_at(mut self, num: u32, den: u32) -> Self {
+        self.options.every = Every::Fraction { num, den };
+        self
+    }
+
+    /// Renews at most so often; with 0 the lease is fixed and ends by itself.
+    pub fn max_renewals(mut self, max: u32) -> Self {
+        self.options.max_renewals = Some(max);
+        self
+    }
+
+    /// Loses the lock when it is held for longer than this.
+    pub fn max_hold(mut self, max: Duration) -> Self {
+        self.options.max_hold = Some(max);
+        self
+    }
+
+    /// Takes all options from a configuration, except its name.
+    pub fn config(mut self, config: &LockConfig) -> Self {
+        self.options = config.options;
+        self
+    }
+
+    /// Says whose request this is. The same owner asking twice is an error at once, not a deadlock.
+    ///
+    /// Without it the owner is the one whose [`scope`](Owner::scope) the future is polled in, if any.
+    pub fn owner(mut self, owner: &Owner) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
+
+    /// Lets its owner enter again while holding: same token, no request to the store.
+    ///
+    /// Needs an owner, by [`owner`](Self::owner) or [`Owner::scope`]; a task is not one.
+    pub fn reentrant(mut self) -> Self {
+        self.reentrant = true;
+        self
+    }
+
+    /// Acquires the lock, waiting for it if need be, and renews it until the guard is released or dropped.
+    ///
+    /// # Guarantees
+    /// When the future is ready, the lock is held and no other holder is told so at the same instant; see
+    /// `docs/guarantees.md` for what that rests on. **A lock can be lost while you hold it**: watch
+    /// [`Guard::lost`](crate::Guard::lost), and hand [`Guard::token`](crate::Guard::token) to the resource.
+    ///
+    /// # Errors
+    /// [`AcquireError`](crate::AcquireError) names the lock, the store and, where there is one, the holder.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the place in the queue; a grant on its way is given back. Nothing is left behind.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("order:1001").acquire().await?;
+    /// println!("fencing token {}", guard.token());
+    /// guard.release().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn acquire(&self) -> Acquire<K> {
+        Acquire::new(self.order(Patience::Queue))
+    }
+
+    /// Acquires the lock if it is free, or becomes free within [`wait`](Self::wait); `None` otherwise.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), except that a busy lock and an ended wait are `None`.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let first = locks.mutex("job").try_acquire().await?;
+    /// let second = locks.mutex("job").try_acquire().await?;
+    /// assert!(first.is_some() && second.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn try_acquire(&self) -> TryAcquire<K> {
+        let patience = if self.options.wait.is_some() { Patience::Queue } else { Patience::Try };
+        TryAcquire(Acquire::new(self.order(patience)))
+    }
+
+    /// Acquires the lock, runs the closure's future under it, and releases it.
+    ///
+    /// The future is dropped at its next await point when the lease is lost. The closure gets a [`Hold`] to look at.
+    ///
+    /// # Errors
+    /// [`RunError`] says whether the lock was not acquired or was lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work and releases the lock.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let total = locks.mutex("order:1001").run(|hold| async move { hold.token().local() + 41 }).await?;
+    /// assert_eq!(total, 41);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T, RunError>> + Send + 'static
+    where
+        T: Send + 'static,
+        W: FnOnce(Hold) -> F + Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        run::run(self.acquire(), work)
+    }
+
+    pub(crate) fn order(&self, patience: Patience) -> Order {
+        Order {
+            handle: self.handle.clone(),
+            name: self.name.clone(),
+            mode: self.mode.clone(),
+            options: self.options,
+            owner: self.owner.as_ref().map(Owner::id),
+            reentrant: self.reentrant,
+            patience,
+        }
+    }
+}
+
+impl Request<Permits> {
+    /// Asks for so many permits instead of one.
+    pub fn permits(mut self, count: u32) -> Self {
+        if let Ok(Mode::Permits { of, .. }) = self.mode {
+            self.mode = Mode::permits(count, of.get()).map_err(ConfigError::from);
+        }
+        self
+    }
+}
+
+/// A read-write lock: many readers, or one writer.
+#[derive(Debug, Clone)]
+pub struct RwLock {
+    pub(crate) handle: Handle,
+    pub(crate) name: String,
+}
+
+impl RwLock {
+    /// A request for the read side.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let one = locks.rwlock("cfg").read().acquire().await?;
+    /// let two = locks.rwlock("cfg").read().acquire().await?;
+    /// assert!(locks.rwlock("cfg").write().try_acquire().await?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn read(&self) -> Read {
+        Request::new(self.handle.clone(), &self.name, Ok(Mode::Shared))
+    }
+
+    /// A request for the write side.
+    pub fn write(&self) -> Write {
+        Request::new(self.handle.clone(), &self.name, Ok(Mode::Exclusive))
+    }
+}
+
+// A name that is far too long would drown the message that says so.
+pub(crate) fn excerpt(name: &str) -> String {
+    let short: String = name.chars().take(64).collect();
+    if short.len() < name.len() { format!("{short}…") } else { short }
+}
