@@ -1,0 +1,140 @@
+//! Keeps `docs/coverage.md` honest: every row is complete, and every test that a row names exists.
+//!
+//! A table row is `| seed | mechanism | bandog | shown by |`. The last cell is either `issue N`, the open issue that
+//! will bring the mechanism, or the tests that show it, in back-ticks: `some::path::test_name`, or
+//! `crate/tests/file.rs::test_name` when the file matters (paths start below `crates/`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+const OPEN_ISSUES: RangeInclusive<u32> = 3..=8;
+const COLUMNS: usize = 4;
+
+#[test]
+fn every_row_names_a_test_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/coverage.md")).unwrap();
+    let sources = sources(&root.join("crates")).unwrap();
+    let rows = rows(&page);
+    assert!(rows.len() > 100, "docs/coverage.md has only {} rows: is the table still parsed?", rows.len());
+    let bad: Vec<String> = rows
+        .iter()
+        .map(|row| (row.line, row.faults(&sources)))
+        .filter(|(_, faults)| !faults.is_empty())
+        .map(|(line, faults)| format!("line {line}: {}", faults.join("; ")))
+        .collect();
+    assert!(bad.is_empty(), "docs/coverage.md has {} bad rows:\n{}", bad.len(), bad.join("\n"));
+}
+
+#[test]
+fn faulty_rows_are_found() {
+    let sources = BTreeMap::from([("core/src/a.rs".to_owned(), "#[test]\nfn exists() {}".to_owned())]);
+    let faults = |line: &str| rows(line).iter().flat_map(|row| row.faults(&sources)).collect::<Vec<_>>();
+    for good in [
+        "| 000 | m | b | `exists` |",
+        "| 000 | m | b | `core::a::tests::exists`, `core/src/a.rs::exists` |",
+        "| 000 | a \\| b | `x \\| y` | issue 3 |",
+        "| 000 | m | b | `exists` · issue 5 |",
+        "| seed | mechanism | bandog | shown by |",
+        "|---|---|---|---|",
+        "no table",
+    ] {
+        assert_eq!(faults(good), Vec::<String>::new(), "{good}");
+    }
+    for bad in [
+        "| 000 | m | b |",
+        "| 000 | m | b | c | issue 3 |",
+        "| 000 | m |  | issue 3 |",
+        "| 000 | m | b | issue 9 |",
+        "| 000 | m | b | later |",
+        "| 000 | m | b | exists |",
+        "| 000 | m | b | `exist` |",
+        "| 000 | m | b | `core/src/b.rs::exists` |",
+        "| 000 | m | b | `exists` and more |",
+    ] {
+        assert_eq!(faults(bad).len(), 1, "{bad}");
+    }
+}
+
+/// One row of the table, with the line it stands on.
+struct Row {
+    line: usize,
+    cells: Vec<String>,
+}
+
+fn rows(page: &str) -> Vec<Row> {
+    let is_row = |line: &str| line.starts_with('|') && !line.starts_with("| seed |") && !line.starts_with("|--");
+    page.lines()
+        .enumerate()
+        .filter(|(_, line)| is_row(line))
+        .map(|(at, line)| Row { line: at + 1, cells: cells(line) })
+        .collect()
+}
+
+fn cells(line: &str) -> Vec<String> {
+    // An escaped bar belongs to its cell; no control character stands in the page, so one can stand for it.
+    let line = line.replace("\\|", "\u{1}");
+    let line = line.trim().trim_start_matches('|').trim_end_matches('|');
+    line.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect()
+}
+
+impl Row {
+    fn faults(&self, sources: &BTreeMap<String, String>) -> Vec<String> {
+        if self.cells.len() != COLUMNS {
+            return vec![format!("{} cells instead of {COLUMNS}: {:?}", self.cells.len(), self.cells)];
+        }
+        if let Some(column) = self.cells.iter().position(String::is_empty) {
+            return vec![format!("cell {} is empty: {:?}", column + 1, self.cells)];
+        }
+        let shown_by = &self.cells[COLUMNS - 1];
+        shown_by.split([',', '·']).map(str::trim).filter_map(|proof| fault(proof, sources)).collect()
+    }
+}
+
+/// What is wrong with one proof, if anything.
+fn fault(proof: &str, sources: &BTreeMap<String, String>) -> Option<String> {
+    if let Some(number) = proof.strip_prefix("issue ") {
+        let open = number.parse().is_ok_and(|number| OPEN_ISSUES.contains(&number));
+        return (!open).then(|| format!("`{proof}` is not an open issue ({OPEN_ISSUES:?})"));
+    }
+    let Some(path) = proof.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) else {
+        return Some(format!("{proof:?} is neither `issue N` nor a test name in back-ticks"));
+    };
+    let (place, name) = path.rsplit_once("::").unwrap_or(("", path));
+    let known = if place.ends_with(".rs") {
+        sources.get(place).is_some_and(|text| defines(text, name))
+    } else {
+        sources.values().any(|text| defines(text, name))
+    };
+    (!known).then(|| format!("there is no test `{path}`"))
+}
+
+/// Whether `text` has `fn name(` or `fn name<`.
+fn defines(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}");
+    !name.is_empty() && text.match_indices(&head).any(|(at, _)| text[at + head.len()..].starts_with(['(', '<']))
+}
+
+/// Every Rust file below `crates`, by its path from there.
+fn sources(crates: &Path) -> io::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    let mut open: Vec<PathBuf> = vec![crates.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() && !path.ends_with("target") {
+                open.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                let name = path.strip_prefix(crates).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+                // This file names tests in its own examples; it proves nothing about locks.
+                if !path.ends_with("bandog/tests/coverage.rs") {
+                    found.insert(name, fs::read_to_string(path)?);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
