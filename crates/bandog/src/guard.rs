@@ -124,13 +124,16 @@ impl Hold {
     /// Dropping the future changes nothing.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
         let now = self.handle.clock.now();
-        let mut loss = self.cohort.lock().watch_loss(now, self.grip);
+        let losses = self.cohort.lock().watch_loss(now, self.grip, self.token);
         async move {
-            let lost = loss.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-            match lost {
-                Some(reason) => reason,
-                None => std::future::pending().await,
+            if let Some(mut losses) = losses
+                && let Ok(lost) = losses.wait_for(Option::is_some).await
+                && let Some(reason) = &*lost
+            {
+                return reason.clone();
             }
+            // Released: it can no longer be lost.
+            std::future::pending().await
         }
     }
 

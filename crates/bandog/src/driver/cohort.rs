@@ -8,6 +8,7 @@ use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Tic
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
+use bandog_core::token::Token;
 use tokio::sync::watch;
 
 use super::keeper::Timer;
@@ -34,6 +35,9 @@ pub(crate) struct State {
     /// No longer in the map: look the name up again.
     pub(super) retired: bool,
 }
+
+/// The loss of one hold, when it comes.
+pub(crate) type Losses = watch::Receiver<Option<LossReason>>;
 
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
@@ -73,8 +77,9 @@ impl State {
         }
     }
 
-    /// A view of a hold's loss, now and in future.
-    pub(crate) fn watch_loss(&mut self, now: Moment, grip: Grip) -> watch::Receiver<Option<LossReason>> {
+    /// A view of a hold's loss, now and in future; `None` when the hold was released.
+    pub(crate) fn watch_loss(&mut self, now: Moment, grip: Grip, token: Token) -> Option<Losses> {
+        self.machine.token(grip).filter(|known| *known == token)?;
         let lost = match self.machine.state(now, grip) {
             Some(HoldState::Lost(reason)) => Some(reason),
             _ => None,
@@ -83,11 +88,11 @@ impl State {
             if lost.is_some() {
                 sender.send_replace(lost);
             }
-            return sender.subscribe();
+            return Some(sender.subscribe());
         }
         let (sender, receiver) = watch::channel(lost);
         self.watchers.push((grip, sender));
-        receiver
+        Some(receiver)
     }
 
     /// The guard is released: its grip may pass to another, whose loss is not this one's.

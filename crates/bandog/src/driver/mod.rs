@@ -176,8 +176,10 @@ impl Driver {
 
     /// A cohort's timer is due.
     pub(crate) fn wake(self: &Arc<Self>, cohort: &Arc<Cohort>) {
+        let now = self.clock.now();
         let mut state = cohort.lock();
-        state.timer = None;
+        // It may have been set anew since it left the wheel.
+        state.timer.take_if(|timer| timer.at <= now);
         if state.machine.is_idle() {
             drop(state);
             return self.retire(cohort);

@@ -297,7 +297,8 @@ impl Machine {
     pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
         let Some(claim) = self.claims.get(&seq) else { return };
         let (taker, patience) = (claim.taker, claim.patience);
-        if error.outcome == Sure::Unknown {
+        // What is being confirmed was granted: it must not wait for its window to end.
+        if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming {
             self.part_claim(now, seq, Lane::Renewals);
         }
         let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
@@ -398,7 +399,8 @@ impl Machine {
 
     fn unknown_grant(&mut self, now: Moment, seq: u64) {
         if !self.holds.iter().any(|(_, hold)| hold.id.seq == seq) {
-            self.part(now, self.client.holder(seq), None, Lane::Renewals);
+            let id = self.client.holder(seq);
+            self.part(now, id, None, self.settings.window, Lane::Renewals);
         }
     }
 

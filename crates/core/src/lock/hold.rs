@@ -306,7 +306,7 @@ impl Machine {
         if let Some(hold) = self.holds.try_remove(grip.0)
             && !gone(&hold)
         {
-            self.part(now, hold.id, hold.unanswered, Lane::Renewals);
+            self.part_hold(now, &hold, Lane::Renewals);
         }
         if self.cohort == Cohort::Holding(grip.0) {
             self.cohort = Cohort::Idle;

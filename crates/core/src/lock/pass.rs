@@ -9,6 +9,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::MAX_LOCAL;
 
 use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
+use super::hold::Hold;
 use super::tickets::Stage;
 use super::{Cohort, Machine, Todo};
 
@@ -136,9 +137,8 @@ impl Machine {
         let live: Vec<Grip> =
             self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| Grip(key)).collect();
         for grip in live {
-            if let Some(hold) = self.holds.get(grip.0) {
-                self.part(now, hold.id, hold.unanswered, Lane::Renewals);
-            }
+            let hold = &self.holds[grip.0];
+            self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
             self.lose(now, grip, LossReason::Shutdown);
         }
     }
@@ -153,7 +153,7 @@ impl Machine {
             }
             Some(Some(_)) => {
                 let hold = self.holds.remove(grip.0);
-                self.part(now, hold.id, hold.unanswered, lane);
+                self.part_hold(now, &hold, lane);
             }
             Some(None) => {
                 self.pass_or_part(now, grip, lane);
@@ -172,7 +172,7 @@ impl Machine {
         if self.cohort != Cohort::Holding(grip.0) {
             let hold = self.holds.remove(grip.0);
             self.forget_idle_holds();
-            return Some(self.part(now, hold.id, hold.unanswered, lane));
+            return Some(self.part_hold(now, &hold, lane));
         }
         if let Some(next) = self.next_to_pass(now, grip) {
             self.pass(now, grip, next);
@@ -181,7 +181,7 @@ impl Machine {
         let hold = self.holds.remove(grip.0);
         self.forget_idle_holds();
         self.cohort = Cohort::Idle;
-        let key = self.part(now, hold.id, hold.unanswered, lane);
+        let key = self.part_hold(now, &hold, lane);
         if self.failing.is_none() && self.inbox_up {
             self.partings[key].again = self.new_cohort_claim(now);
         }
@@ -225,8 +225,15 @@ impl Machine {
     }
 
     /// Releases an id in the store, again and again until it is certain or no longer matters.
-    pub(super) fn part(&mut self, now: Moment, id: HolderId, not_after: Option<LeaseTime>, lane: Lane) -> usize {
-        let moot_at = now + crate::lease::MAX;
+    pub(super) fn part(
+        &mut self,
+        now: Moment,
+        id: HolderId,
+        not_after: Option<LeaseTime>,
+        moot_after: Duration,
+        lane: Lane,
+    ) -> usize {
+        let moot_at = now + moot_after + self.settings.response;
         let parting = Parting { id, not_after, again: None, lane, ticket: None, attempt: 0, retry_at: None, moot_at };
         let key = self.partings.insert(parting);
         self.todo.push_back(Todo::Part(key));
@@ -238,8 +245,11 @@ impl Machine {
         let Some(claim) = self.claims.get(&seq) else { return };
         let (id, lease) = (claim.id, claim.lease.length());
         let unanswered = claim.run.is_none().then_some(claim.not_after);
-        let key = self.part(now, id, unanswered, lane);
-        self.partings[key].moot_at = now + lease + self.settings.response;
+        self.part(now, id, unanswered, lease, lane);
+    }
+
+    pub(super) fn part_hold(&mut self, now: Moment, hold: &Hold, lane: Lane) -> usize {
+        self.part(now, hold.id, hold.unanswered, hold.lease.length(), lane)
     }
 
     pub(super) fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {
