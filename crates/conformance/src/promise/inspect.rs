@@ -1,7 +1,7 @@
 //! What an operator sees: who holds, who waits, by public ids.
 
 use bandog_core::mode::{Kind, Mode};
-use bandog_core::op::{Claim, Parted};
+use bandog_core::op::{Body, Claim, Op, Parted};
 
 use super::same_time;
 use crate::bench::{Bench, Need, Proof};
@@ -19,8 +19,8 @@ pub async fn the_holder_is_shown(bench: &Bench) -> Proof {
     bench.needs(&[Need::Inspect])?;
     let [ann, bob] = bench.cast("holder").await;
     let hold = ann.holds(ann.ask()).await;
-    let reply = bob.send(bandog_core::op::Op::Inspect).await;
-    let bandog_core::op::Body::Record(Some(view)) = reply.body else { panic!("expected a record, got {reply:?}") };
+    let reply = bob.send(Op::Inspect).await;
+    let Body::Record(Some(view)) = reply.body else { panic!("expected a record, got {reply:?}") };
     let [holder] = &view.holders[..] else { panic!("expected one holder, got {view:?}") };
     assert_eq!((holder.id, &holder.who, holder.mode), (hold.id().public(), ann.client.who(), Mode::Exclusive));
     assert_eq!((holder.stamp, view.last, view.kind), (hold.stamp(), hold.stamp(), Some(Kind::ReadWrite)));

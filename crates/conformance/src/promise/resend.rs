@@ -10,7 +10,7 @@ use crate::bench::{Bench, Need, Proof};
 pub async fn a_grant_is_told_again(bench: &Bench) -> Proof {
     let [ann, bob] = bench.cast("grant").await;
     let hold = ann.holds(ann.ask()).await;
-    bench.time.pass(bench.terms.grace).await;
+    bench.time.pass(bench.terms.lease / 4).await;
     let copy = ann.holds(hold.claim.clone()).await;
     assert_eq!(copy.stamp(), hold.stamp());
     assert!(copy.end() <= hold.end() + TICK, "{copy:?} must not outlive {hold:?}");
