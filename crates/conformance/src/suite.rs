@@ -46,6 +46,7 @@ macro_rules! __promises {
                 a_granted_claim_can_be_cancelled
                 a_cancellation_may_overtake_its_claim
                 a_cancelled_claim_stays_cancelled
+                a_done_claim_is_not_forgotten_early
             }
             exclusion {
                 a_free_lock_is_granted_at_once
@@ -87,6 +88,7 @@ macro_rules! __promises {
                 readers_are_shown_oldest_first
                 looking_changes_nothing
                 ended_holds_are_not_shown
+                a_free_lock_has_no_kind
             }
             kinds {
                 a_wrong_kind_names_both
@@ -149,6 +151,7 @@ macro_rules! __promises {
                 a_waiting_claim_finds_its_grant
                 releasing_and_queueing_again_happens_once
                 an_expired_claim_is_done
+                an_expired_claim_stays_done
                 a_dead_claim_is_done
                 a_late_claim_is_refused
             }
@@ -178,6 +181,7 @@ macro_rules! __promises {
                 only_a_reader_upgrades
                 an_upgrade_ends_with_its_reader
                 an_upgrade_can_be_withdrawn
+                a_withdrawn_upgrade_is_done
                 a_downgrade_lets_readers_in
                 a_downgrade_needs_a_hold
             }

@@ -51,3 +51,15 @@ pub async fn a_cancelled_claim_stays_cancelled(bench: &Bench) -> Proof {
     bob.holds(bob.ask_now()).await;
     Ok(())
 }
+
+/// A second word about an ended claim does not make the store forget it earlier.
+pub async fn a_done_claim_is_not_forgotten_early(bench: &Bench) -> Proof {
+    let [ann] = bench.cast("early").await;
+    let claim = ann.ask();
+    for not_after in [claim.not_after, ann.now() + bench.terms.grace] {
+        ann.parts(Release { id: claim.id, not_after: Some(not_after), again: None }).await;
+    }
+    bench.outlast(bench.terms.grace * 2).await;
+    assert_eq!(ann.is_refused(&claim).await, Refusal::Done);
+    Ok(())
+}

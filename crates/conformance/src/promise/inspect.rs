@@ -76,3 +76,16 @@ pub async fn ended_holds_are_not_shown(bench: &Bench) -> Proof {
     assert_eq!(shown, 0);
     Ok(())
 }
+
+/// A lock that nobody uses has no kind.
+pub async fn a_free_lock_has_no_kind(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let [ann, bob] = bench.cast("kind").await;
+    let hold = ann.holds(ann.ask()).await;
+    ann.releases(hold.id()).await;
+    assert_eq!(bob.looks().await.and_then(|view| view.kind), None, "released");
+    ann.holds(ann.ask_briefly()).await;
+    bench.outlast(bench.terms.lease).await;
+    assert_eq!(bob.looks().await.and_then(|view| view.kind), None, "expired");
+    Ok(())
+}

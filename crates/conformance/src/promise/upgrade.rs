@@ -139,6 +139,18 @@ pub async fn an_upgrade_can_be_withdrawn(bench: &Bench) -> Proof {
     Ok(())
 }
 
+/// A copy of a withdrawn upgrade does not pend again.
+pub async fn a_withdrawn_upgrade_is_done(bench: &Bench) -> Proof {
+    bench.needs(NEEDS)?;
+    let [ann, bob] = bench.cast("done").await;
+    let (one, two) = (ann.holds(ann.ask_shared()).await, bob.holds(bob.ask_shared()).await);
+    let upgrade = pends(&ann, one.id()).await;
+    ann.downgrades(upgrade.id()).await;
+    assert_eq!(ann.upgrades(one.id(), &upgrade.claim).await, Verdict::Refused(Refusal::Done));
+    assert!(ann.still_holds(one.id()).await && bob.still_holds(two.id()).await);
+    Ok(())
+}
+
 /// A downgrade keeps id and stamp and lets the readers at the head in.
 pub async fn a_downgrade_lets_readers_in(bench: &Bench) -> Proof {
     bench.needs(NEEDS)?;

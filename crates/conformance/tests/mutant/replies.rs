@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::ledger::Applied;
+use bandog_core::mode::Kind;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Effect, News, Op, RecordView, Refusal, Renewal, Standing, Verdict};
 use bandog_core::time::{LeaseTime, Now};
@@ -25,7 +26,7 @@ impl Twist for Misspeak {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misspeak: [(&str, Misspeaking); 22] = [
+    let misspeak: [(&str, Misspeaking); 23] = [
         ("pushes nothing", |_, applied| applied.effects.clear()),
         ("pushes twice", |_, applied| applied.effects.extend(applied.effects.clone())),
         ("keeps waiters secret", |_, applied| {
@@ -113,6 +114,11 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("forgets revocations", |_, applied| {
             if let Body::Record(Some(view)) = &mut applied.reply.body {
                 view.revocation = None;
+            }
+        }),
+        ("shows the kind that a lock had", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.kind = Some(Kind::ReadWrite);
             }
         }),
         ("shows records that are not there", |_, applied| {

@@ -144,6 +144,10 @@ const OWN: [(&str, Rule); 15] = [
                 let id = HolderId { seq: claim.id.seq + 1_000_000, ..claim.id };
                 right(&Op::Acquire(Claim { id, ..claim.clone() }))
             }
+            (Op::Upgrade(Upgrade { from, claim }), Body::Verdict(Verdict::Refused(Refusal::Done))) => {
+                let id = HolderId { seq: claim.id.seq + 1_000_000, ..claim.id };
+                right(&Op::Upgrade(Upgrade { from: *from, claim: Claim { id, ..claim.clone() } }))
+            }
             _ => applied,
         }
     }),
