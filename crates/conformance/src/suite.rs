@@ -35,6 +35,7 @@ macro_rules! __promises {
                 an_empty_batch_is_answered
                 two_lanes_see_one_record
                 pushes_cross_lanes
+                a_lane_keeps_the_order
                 nothing_is_sent_unpolled
                 the_clock_follows_the_answers
                 capabilities_are_the_same_on_every_lane
@@ -46,6 +47,7 @@ macro_rules! __promises {
                 a_granted_claim_can_be_cancelled
                 a_cancellation_may_overtake_its_claim
                 a_cancelled_claim_stays_cancelled
+                a_dropped_claim_leaves_no_orphan
                 a_done_claim_is_not_forgotten_early
             }
             exclusion {
@@ -88,6 +90,7 @@ macro_rules! __promises {
                 readers_are_shown_oldest_first
                 looking_changes_nothing
                 ended_holds_are_not_shown
+                nothing_is_left_after_the_retention
                 a_free_lock_has_no_kind
             }
             kinds {
@@ -118,6 +121,7 @@ macro_rules! __promises {
                 every_holder_hears_it
                 a_heartbeat_repeats_the_notice
                 a_new_holder_learns_of_the_line
+                an_inbox_may_call_back
             }
             readwrite {
                 readers_hold_together

@@ -6,7 +6,8 @@ use bandog_core::holder::HolderId;
 use bandog_core::op::{Body, Claim, Op, Patience, Release, Renew, Renewal, Verdict};
 use bandog_core::store::{Capabilities, Listing, Outcome, StoreErrorKind};
 
-use crate::bench::{Bench, Need, Proof, Skip};
+use crate::bench::{Bench, BoxFuture, Need, Proof, Skip};
+use crate::run::together;
 
 /// A batch is answered like single calls, one answer each, in order.
 pub async fn a_batch_equals_single_calls(bench: &Bench) -> Proof {
@@ -73,6 +74,23 @@ pub async fn pushes_cross_lanes(bench: &Bench) -> Proof {
     let place = bob.waits(bob.ask()).await;
     ann.releases(hold.id()).await;
     bob.picks_up(&place).await;
+    Ok(())
+}
+
+/// Calls on one lane take effect in the order in which they were first polled.
+pub async fn a_lane_keeps_the_order(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Queue])?;
+    let [mut ann] = bench.cast("order").await;
+    ann.store = bench.store.lane();
+    let ann = &ann;
+    let claim = || -> BoxFuture<'_, Verdict> { Box::pin(async move { ann.claim(&ann.ask()).await.0 }) };
+    let verdicts = together((0..bench.crowd().min(12)).map(|_| claim()).collect()).await;
+    let place = |verdict: &Verdict| match verdict {
+        Verdict::Granted(_) => Some(0),
+        Verdict::Queued(queued) => Some(queued.ahead + 1),
+        _ => None,
+    };
+    assert!(verdicts.iter().map(place).eq((0..).map(Some).take(verdicts.len())), "{verdicts:?}");
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use bandog_core::mode::{Kind, Mode};
 use bandog_core::op::{Body, Claim, Op, Parted};
 
 use super::same_time;
-use crate::bench::{Bench, Need, Proof};
+use crate::bench::{Bench, Need, Proof, Skip};
 
 /// A lock that nobody ever asked for has no record.
 pub async fn an_unknown_lock_has_no_record(bench: &Bench) -> Proof {
@@ -74,6 +74,18 @@ pub async fn ended_holds_are_not_shown(bench: &Bench) -> Proof {
     bench.outlast(bench.terms.lease).await;
     let shown = bob.looks().await.map_or(0, |view| view.holders.len());
     assert_eq!(shown, 0);
+    Ok(())
+}
+
+/// After the retention nothing is left of a lock that nobody uses.
+pub async fn nothing_is_left_after_the_retention(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let retention = bench.terms.retention.ok_or(Skip("the retention is too long to wait for"))?;
+    let [ann] = bench.cast("nothing").await;
+    let hold = ann.holds(ann.ask()).await;
+    ann.releases(hold.id()).await;
+    bench.outlast(retention).await;
+    assert_eq!(ann.looks().await, None);
     Ok(())
 }
 

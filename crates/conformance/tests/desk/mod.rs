@@ -79,6 +79,9 @@ pub(crate) trait Twist: Send + Sync + 'static {
     fn is_slow(&self) -> bool {
         false
     }
+    fn delivers_inside(&self) -> bool {
+        false
+    }
     fn keeps(&self, record: &Record, now: LeaseTime) -> bool {
         record.expires().is_some_and(|end| end > now)
     }
@@ -132,10 +135,10 @@ impl Desk {
 
     fn call(&self, name: &LockName, op: &Op) -> Reply {
         let now = self.clock.now();
-        let applied = {
-            let mut records = self.records.lock().unwrap();
-            self.twist.apply(self, &mut records, now, name.clone(), op)
-        };
+        // A desk serves one thread: a lock that is taken would never be free.
+        let mut records = self.records.try_lock().expect("a call within a call");
+        let applied = self.twist.apply(self, &mut records, now, name.clone(), op);
+        let _held = self.twist.delivers_inside().then_some(records);
         for effect in applied.effects {
             let inbox = self.inboxes.lock().unwrap().get(&effect.inbox).and_then(Weak::upgrade);
             if let Some(inbox) = inbox {

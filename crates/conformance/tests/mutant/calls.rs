@@ -1,8 +1,9 @@
 //! Mutants that mishandle the calls themselves: names, batches, lanes, listings, what they say about themselves.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use bandog_core::ledger::Applied;
+use bandog_core::ledger::{Applied, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, RecordView, Reply};
 use bandog_core::store::{Capabilities, Listing, Page, Store, StoreError};
@@ -79,6 +80,24 @@ mutant!(Slow {
         true
     }
 });
+struct Uneven(AtomicBool);
+
+impl Twist for Uneven {
+    fn is_slow(&self) -> bool {
+        !self.0.fetch_not(Ordering::Relaxed)
+    }
+}
+
+mutant!(Inside {
+    fn delivers_inside(&self) -> bool {
+        true
+    }
+});
+mutant!(Hoarder {
+    fn keeps(&self, _: &Record, _: LeaseTime) -> bool {
+        true
+    }
+});
 mutant!(Changeable {
     fn lane(&self, desk: &Arc<Desk>) -> Arc<dyn Store> {
         let able = Able(Capabilities { fencing: false, ..self.capabilities() });
@@ -105,6 +124,9 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("answers batches backwards", Arc::new(Backwards)),
         ("answers batches with more than was asked", Arc::new(Talkative)),
         ("says it is in process and is not", Arc::new(Slow)),
+        ("lets calls overtake each other", Arc::new(Uneven(AtomicBool::new(false)))),
+        ("delivers while it is locked", Arc::new(Inside)),
+        ("keeps everything for ever", Arc::new(Hoarder)),
         ("says something else on every lane", Arc::new(Changeable)),
         ("denies readers and serves them", Arc::new(Able(Capabilities { shared: false, ..full }))),
         ("denies semaphores and serves them", Arc::new(Able(Capabilities { permits: false, ..full }))),
