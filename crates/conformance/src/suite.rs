@@ -200,14 +200,14 @@ macro_rules! __promises {
     };
 }
 
-/// Makes one test per promise in the test file of a store.
+/// Makes one test per promise in the test file of a store, in a module per group: invoke it inside a module of its own.
 ///
 /// Takes an `async fn() -> Bench`, called once per test. The tests are `#[tokio::test]`s, so the invoking crate brings tokio with
 /// `macros` and `rt`; `on = path` names a function to run each future with instead, such as
 /// [`run::block_on`](crate::run::block_on).
 ///
 /// ```ignore
-/// async fn bench() -> bandog_conformance::Bench { … }
+/// async fn bench() -> bandog_conformance::Bench { todo!() }
 /// bandog_conformance::suite!(bench);
 /// bandog_conformance::suite!(bench, on = bandog_conformance::run::block_on);
 /// ```
