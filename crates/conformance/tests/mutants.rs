@@ -41,10 +41,14 @@ fn every_mutant_is_caught() {
     assert!(missed.is_empty(), "nobody noticed: {missed:?}");
 }
 
-/// Every promise is there for a reason: some mutant breaks it.
+/// A mutant that breaks more than this breaks the stage on which the stories are told, and says little about any one of them.
+const FEW: usize = 30;
+
+/// Every promise is there for a reason: a mutant that is otherwise quite right breaks it.
 #[test]
 fn every_promise_catches_a_mutant() {
-    let noticed = |name: &&str| BROKEN.iter().any(|(_, broken)| broken.contains(name));
+    let subtle = || BROKEN.iter().filter(|(_, broken)| broken.len() <= FEW);
+    let noticed = |name: &&str| subtle().any(|(_, broken)| broken.contains(name));
     let idle: Vec<&str> = ALL.iter().map(|promise| promise.name).filter(|name| !noticed(name)).collect();
-    assert!(idle.is_empty(), "no mutant breaks: {idle:?}");
+    assert!(idle.is_empty(), "no subtle mutant breaks: {idle:#?}");
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::ledger::Applied;
-use bandog_core::mode::Kind;
+use bandog_core::mode::{Kind, Mode};
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Effect, News, Op, RecordView, Refusal, Renewal, Standing, Verdict};
+use bandog_core::op::{Body, Claim, Effect, Grant, News, Op, RecordView, Refusal, Renewal, Standing, Verdict};
 use bandog_core::time::{LeaseTime, Now};
 use bandog_core::token::Stamp;
 
@@ -26,7 +26,7 @@ impl Twist for Misspeak {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misspeak: [(&str, Misspeaking); 23] = [
+    let misspeak: [(&str, Misspeaking); 24] = [
         ("pushes nothing", |_, applied| applied.effects.clear()),
         ("pushes twice", |_, applied| applied.effects.extend(applied.effects.clone())),
         ("keeps waiters secret", |_, applied| {
@@ -57,6 +57,15 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("tells copies of the whole lease", |op, applied| {
             if let (Op::Acquire(claim), Body::Verdict(Verdict::Granted(grant))) = (op, &mut applied.reply.body) {
                 grant.remaining = claim.lease.length();
+            }
+        }),
+        ("tells readers that they hold", |op, applied| {
+            if let (Op::Acquire(Claim { mode: Mode::Shared, lease, .. }), Body::Verdict(verdict)) =
+                (op, &mut applied.reply.body)
+                && let Verdict::Queued(queued) = verdict
+            {
+                let (stamp, remaining) = (queued.last.next(), lease.length());
+                *verdict = Verdict::Granted(Grant { stamp, remaining, line: Default::default() });
             }
         }),
         ("tells no place", |_, applied| {

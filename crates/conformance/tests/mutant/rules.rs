@@ -56,7 +56,7 @@ fn end(id: HolderId) -> Op {
     Op::Release(Release { id, not_after: None, again: None })
 }
 
-const OWN: [(&str, Rule); 15] = [
+const OWN: [(&str, Rule); 19] = [
     ("serves the last first", |right, seen, op| {
         // Everybody but the last is sent to the back, which turns the queue round.
         if matches!(op, Op::Release(_)) {
@@ -82,7 +82,8 @@ const OWN: [(&str, Rule); 15] = [
     ("creates by renewal", |right, _, op| {
         let applied = right(op);
         match (op, &applied.reply.body) {
-            (Op::Renew(renew), Body::Renewal(Renewal::NotHolder)) => {
+            // The first id of a client is the one with which it asks for the time.
+            (Op::Renew(renew), Body::Renewal(Renewal::NotHolder)) if renew.id.seq > 1 => {
                 right(&Op::Acquire(Claim { id: renew.id, lease: renew.lease, ..blank(renew.id) }))
             }
             _ => return applied,
@@ -189,6 +190,43 @@ const OWN: [(&str, Rule); 15] = [
         }
         right(op)
     }),
+    ("cancels a waiter by looking", |right, seen, op| {
+        let applied = right(op);
+        if let (Op::Inspect, Some(claim)) = (op, seen.claims.pop()) {
+            right(&end(claim.id));
+        }
+        applied
+    }),
+    ("tells a waiter that it was renewed", |right, seen, op| {
+        let mut applied = right(op);
+        if let Op::Renew(renew) = op
+            && seen.claims.iter().any(|claim| claim.id == renew.id)
+            && applied.reply.body == Body::Renewal(Renewal::NotHolder)
+        {
+            let (stamp, remaining, line) = (Stamp::ZERO, renew.lease.length(), Default::default());
+            applied.reply.body = Body::Renewal(Renewal::Renewed { stamp, remaining, line });
+        }
+        applied
+    }),
+    ("takes a copy for no sign of life", |right, seen, op| match op {
+        Op::Acquire(claim) if seen.claims.iter().any(|queued| queued.id == claim.id) => {
+            right(&Op::Acquire(Claim { window: Duration::ZERO, ..claim.clone() }))
+        }
+        _ => right(op),
+    }),
+    ("confirms for one more window only", |right, seen, op| {
+        if let Op::Renew(renew) = op
+            && let Some(claim) = seen.claims.iter().find(|claim| claim.id == renew.id)
+        {
+            let lease = lease::Lease::new(claim.window).unwrap();
+            let mut applied = right(&Op::Renew(Renew { lease, ..*renew }));
+            if let Body::Renewal(Renewal::Renewed { remaining, .. }) = &mut applied.reply.body {
+                *remaining = renew.lease.length();
+            }
+            return applied;
+        }
+        right(op)
+    }),
     ("downgrades anybody", |right, seen, op| match (op, seen.holder) {
         (Op::Downgrade(id), Some(holder)) => match right(op) {
             applied if applied.reply.body == Body::Downgraded(Downgraded::NotHolder) && *id != holder => {
@@ -237,6 +275,19 @@ impl Twist for Forgetful {
     }
 }
 
+/// Releases what it finds by id, under whichever name.
+struct Nameless;
+
+impl Twist for Nameless {
+    fn apply(&self, desk: &Desk, records: &mut Records, now: Now, name: LockName, op: &Op) -> Applied {
+        if let Op::Release(release) = op {
+            let others: Vec<LockName> = records.keys().filter(|other| **other != name).cloned().collect();
+            others.into_iter().for_each(|other| drop(desk.apply_right(records, now, other, &end(release.id))));
+        }
+        desk.apply_right(records, now, name, op)
+    }
+}
+
 pub(crate) fn all() -> Vec<Mutant> {
     let own = OWN.into_iter().map(|(name, rule)| -> Mutant { (name, Arc::new(Own { rule, seen: Mutex::default() })) });
     let bounds: [(&str, Bounding); 6] = [
@@ -248,5 +299,7 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("retains nothing", |limits| limits.retention = Duration::ZERO),
     ];
     let bounds = bounds.into_iter().map(|(name, twist)| -> Mutant { (name, Arc::new(Bounds(twist))) });
-    own.chain(bounds).chain([("forgets free locks", Arc::new(Forgetful) as Arc<dyn Twist>)]).collect()
+    let others: [Mutant; 2] =
+        [("forgets free locks", Arc::new(Forgetful)), ("releases under any name", Arc::new(Nameless))];
+    own.chain(bounds).chain(others).collect()
 }
