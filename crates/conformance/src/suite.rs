@@ -35,6 +35,7 @@ macro_rules! __promises {
                 an_empty_batch_is_answered
                 two_lanes_see_one_record
                 pushes_cross_lanes
+                a_lane_keeps_the_order
                 nothing_is_sent_unpolled
                 the_clock_follows_the_answers
                 capabilities_are_the_same_on_every_lane
@@ -46,6 +47,8 @@ macro_rules! __promises {
                 a_granted_claim_can_be_cancelled
                 a_cancellation_may_overtake_its_claim
                 a_cancelled_claim_stays_cancelled
+                a_dropped_claim_leaves_no_orphan
+                a_done_claim_is_not_forgotten_early
             }
             exclusion {
                 a_free_lock_is_granted_at_once
@@ -87,6 +90,8 @@ macro_rules! __promises {
                 readers_are_shown_oldest_first
                 looking_changes_nothing
                 ended_holds_are_not_shown
+                nothing_is_left_after_the_retention
+                a_free_lock_has_no_kind
             }
             kinds {
                 a_wrong_kind_names_both
@@ -116,6 +121,7 @@ macro_rules! __promises {
                 every_holder_hears_it
                 a_heartbeat_repeats_the_notice
                 a_new_holder_learns_of_the_line
+                an_inbox_may_call_back
             }
             readwrite {
                 readers_hold_together
@@ -149,6 +155,7 @@ macro_rules! __promises {
                 a_waiting_claim_finds_its_grant
                 releasing_and_queueing_again_happens_once
                 an_expired_claim_is_done
+                an_expired_claim_stays_done
                 a_dead_claim_is_done
                 a_late_claim_is_refused
             }
@@ -178,6 +185,7 @@ macro_rules! __promises {
                 only_a_reader_upgrades
                 an_upgrade_ends_with_its_reader
                 an_upgrade_can_be_withdrawn
+                a_withdrawn_upgrade_is_done
                 a_downgrade_lets_readers_in
                 a_downgrade_needs_a_hold
             }
@@ -192,14 +200,14 @@ macro_rules! __promises {
     };
 }
 
-/// Makes one test per promise in the test file of a store.
+/// Makes one test per promise in the test file of a store, in a module per group: invoke it inside a module of its own.
 ///
 /// Takes an `async fn() -> Bench`, called once per test. The tests are `#[tokio::test]`s, so the invoking crate brings tokio with
 /// `macros` and `rt`; `on = path` names a function to run each future with instead, such as
 /// [`run::block_on`](crate::run::block_on).
 ///
 /// ```ignore
-/// async fn bench() -> bandog_conformance::Bench { … }
+/// async fn bench() -> bandog_conformance::Bench { todo!() }
 /// bandog_conformance::suite!(bench);
 /// bandog_conformance::suite!(bench, on = bandog_conformance::run::block_on);
 /// ```

@@ -24,11 +24,19 @@ pub(super) struct Records {
     swept: Option<LockName>,
 }
 
+fn is_over(record: &Record, now: LeaseTime) -> bool {
+    record.expires().is_none_or(|expires| expires <= now)
+}
+
 impl Records {
     /// Applies an operation and the clean-up that its reply leaves over.
     pub(super) fn apply(&mut self, limits: &Limits, now: Now, name: &LockName, op: &Op) -> (Reply, Vec<Effect>) {
         self.applied += 1;
         self.sweep(now.lease);
+        // A record whose time has come answers no more, whether or not the sweep has passed it.
+        if self.by_name.get(name).is_some_and(|record| is_over(record, now.lease)) {
+            self.by_name.remove(name);
+        }
         let mut fresh = Record::default();
         let known = self.by_name.get_mut(name);
         let is_new = known.is_none();
@@ -81,10 +89,9 @@ impl Records {
 
     // Goes round the names, a few at every operation.
     fn sweep(&mut self, now: LeaseTime) {
-        let over = |record: &Record| record.expires().is_none_or(|expires| expires <= now);
         let from = self.swept.take().map_or(Bound::Unbounded, Bound::Excluded);
         let next = self.by_name.range((from, Bound::Unbounded)).take(SWEEP);
-        let seen: Vec<(LockName, bool)> = next.map(|(name, record)| (name.clone(), over(record))).collect();
+        let seen: Vec<(LockName, bool)> = next.map(|(name, record)| (name.clone(), is_over(record, now))).collect();
         self.swept = seen.last().map(|(name, _)| name.clone());
         for (name, _) in seen.into_iter().filter(|(_, over)| *over) {
             self.by_name.remove(&name);

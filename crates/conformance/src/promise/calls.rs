@@ -3,10 +3,11 @@
 use std::task::{Context, Poll, Waker};
 
 use bandog_core::holder::HolderId;
-use bandog_core::op::{Body, Op, Release, Renew, Renewal, Verdict};
+use bandog_core::op::{Body, Claim, Op, Patience, Release, Renew, Renewal, Verdict};
 use bandog_core::store::{Capabilities, Listing, Outcome, StoreErrorKind};
 
-use crate::bench::{Bench, Proof};
+use crate::bench::{Bench, BoxFuture, Need, Proof, Skip};
+use crate::run::together;
 
 /// A batch is answered like single calls, one answer each, in order.
 pub async fn a_batch_equals_single_calls(bench: &Bench) -> Proof {
@@ -66,13 +67,30 @@ pub async fn two_lanes_see_one_record(bench: &Bench) -> Proof {
 
 /// Pushes reach an inbox whichever lane caused them.
 pub async fn pushes_cross_lanes(bench: &Bench) -> Proof {
-    bench.needs(&[crate::bench::Need::Queue])?;
+    bench.needs(&[Need::Queue])?;
     let [mut ann, mut bob] = bench.cast("cross").await;
     (ann.store, bob.store) = (bench.store.lane(), bench.store.lane());
     let hold = ann.holds(ann.ask()).await;
     let place = bob.waits(bob.ask()).await;
     ann.releases(hold.id()).await;
     bob.picks_up(&place).await;
+    Ok(())
+}
+
+/// Calls on one lane take effect in the order in which they were first polled.
+pub async fn a_lane_keeps_the_order(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Queue])?;
+    let [mut ann] = bench.cast("order").await;
+    ann.store = bench.store.lane();
+    let ann = &ann;
+    let claim = || -> BoxFuture<'_, Verdict> { Box::pin(async move { ann.claim(&ann.ask()).await.0 }) };
+    let verdicts = together((0..bench.crowd().min(12)).map(|_| claim()).collect()).await;
+    let place = |verdict: &Verdict| match verdict {
+        Verdict::Granted(_) => Some(0),
+        Verdict::Queued(queued) => Some(queued.ahead + 1),
+        _ => None,
+    };
+    assert!(verdicts.iter().map(place).eq((0..).map(Some).take(verdicts.len())), "{verdicts:?}");
     Ok(())
 }
 
@@ -106,7 +124,7 @@ pub async fn capabilities_are_the_same_on_every_lane(bench: &Bench) -> Proof {
 pub async fn what_is_denied_is_refused(bench: &Bench) -> Proof {
     let [ann, bob] = bench.cast("denied").await;
     let able = bench.store.capabilities();
-    let queue = bandog_core::op::Claim { patience: bandog_core::op::Patience::Queue, ..ann.ask() };
+    let queue = Claim { patience: Patience::Queue, ..ann.ask() };
     let denied = [
         (able.shared, Op::Acquire(ann.ask_shared())),
         (able.permits, Op::Acquire(ann.ask_permits(1, 2))),
@@ -128,7 +146,7 @@ pub async fn what_is_denied_is_refused(bench: &Bench) -> Proof {
 /// A store that says it needs no I/O answers within the first poll.
 pub async fn in_process_answers_at_once(bench: &Bench) -> Proof {
     let Capabilities { in_process: true, .. } = bench.store.capabilities() else {
-        return Err(crate::bench::Skip("the store does not answer within a poll"));
+        return Err(Skip("the store does not answer within a poll"));
     };
     let [ann] = bench.cast("in-process").await;
     let mut answer = ann.store.apply(ann.name.clone(), Op::Acquire(ann.ask()));

@@ -1,6 +1,8 @@
 //! A claim can be taken back at any point of its life, even before it has arrived.
 
-use bandog_core::op::{Parted, Refusal, Release, Standing};
+use std::task::{Context, Waker};
+
+use bandog_core::op::{Op, Parted, Refusal, Release, Standing};
 
 use crate::bench::{Bench, Need, Proof};
 
@@ -49,5 +51,31 @@ pub async fn a_cancelled_claim_stays_cancelled(bench: &Bench) -> Proof {
     assert_eq!(ann.parts(cancel).await.parted, Parted::Hold);
     assert_eq!(ann.is_refused(&hold.claim).await, Refusal::Done);
     bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// A claim that was dropped on its way is settled by a cancellation that names its not-after.
+pub async fn a_dropped_claim_leaves_no_orphan(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("dropped").await;
+    let claim = ann.ask();
+    let mut call = ann.store.apply(ann.name.clone(), Op::Acquire(claim.clone()));
+    let _ = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    drop(call);
+    // Whatever it finds: the claim may have arrived or not.
+    ann.parts(Release { id: claim.id, not_after: Some(claim.not_after), again: None }).await;
+    bob.holds(bob.ask_now()).await;
+    assert_eq!(ann.is_refused(&claim).await, Refusal::Done);
+    Ok(())
+}
+
+/// A second word about an ended claim does not make the store forget it earlier.
+pub async fn a_done_claim_is_not_forgotten_early(bench: &Bench) -> Proof {
+    let [ann] = bench.cast("early").await;
+    let claim = ann.ask();
+    for not_after in [claim.not_after, ann.now() + bench.terms.grace] {
+        ann.parts(Release { id: claim.id, not_after: Some(not_after), again: None }).await;
+    }
+    bench.outlast(bench.terms.grace * 2).await;
+    assert_eq!(ann.is_refused(&claim).await, Refusal::Done);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A lease ends by itself, neither before its time nor after.
 
-use bandog_core::op::{Parted, Standing};
+use bandog_core::mode::Mode;
+use bandog_core::op::{Claim, Parted, Standing, Verdict};
 
 use super::{TICK, granted, same_time};
 use crate::bench::{Bench, Need, Proof};
@@ -20,7 +21,7 @@ pub async fn a_hold_lasts_its_lease(bench: &Bench) -> Proof {
     let [ann, bob] = bench.cast("lasts").await;
     let hold = ann.holds(ann.ask_briefly()).await;
     let (verdict, at) = bob.claim(&bob.ask_now()).await;
-    let bandog_core::op::Verdict::Busy(Some(blocker)) = verdict else { panic!("expected busy, got {verdict:?}") };
+    let Verdict::Busy(Some(blocker)) = verdict else { panic!("expected busy, got {verdict:?}") };
     assert!(same_time(at + blocker.remaining, hold.end()), "{blocker:?} at {at:?} against {hold:?}");
     Ok(())
 }
@@ -53,7 +54,7 @@ pub async fn an_expired_holder_cannot_release_the_next(bench: &Bench) -> Proof {
 pub async fn each_hold_has_its_own_end(bench: &Bench) -> Proof {
     bench.needs(&[Need::Shared])?;
     let [ann, bob] = bench.cast("own").await;
-    let short = ann.holds(bandog_core::op::Claim { mode: ann.ask_shared().mode, ..ann.ask_briefly() }).await;
+    let short = ann.holds(Claim { mode: Mode::Shared, ..ann.ask_briefly() }).await;
     let long = bob.holds(bob.ask_shared()).await;
     bench.outlast(bench.terms.lease).await;
     assert!(!ann.still_holds(short.id()).await);

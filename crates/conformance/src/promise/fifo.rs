@@ -1,7 +1,7 @@
 //! First come, first served, across clients, with zero inversions.
 
 use bandog_core::mode::Mode;
-use bandog_core::op::{Parted, Verdict};
+use bandog_core::op::{Parted, Standing, Verdict};
 
 use super::granted;
 use crate::bench::{Bench, Need, Proof};
@@ -70,7 +70,7 @@ pub async fn places_move_up(bench: &Bench) -> Proof {
     assert_eq!([&first, &second, &third].map(|place| place.queued.ahead), [0, 1, 2]);
     assert_eq!(cat.releases(second.id()).await, Parted::Place);
     let standing = dan.stands(third.id()).await;
-    let bandog_core::op::Standing::Queued(queued) = standing else { panic!("expected a place, got {standing:?}") };
+    let Standing::Queued(queued) = standing else { panic!("expected a place, got {standing:?}") };
     assert_eq!(queued.ahead, 1);
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! What an operator sees: who holds, who waits, by public ids.
 
 use bandog_core::mode::{Kind, Mode};
-use bandog_core::op::{Claim, Parted};
+use bandog_core::op::{Body, Claim, Op, Parted};
 
 use super::same_time;
-use crate::bench::{Bench, Need, Proof};
+use crate::bench::{Bench, Need, Proof, Skip};
 
 /// A lock that nobody ever asked for has no record.
 pub async fn an_unknown_lock_has_no_record(bench: &Bench) -> Proof {
@@ -19,8 +19,8 @@ pub async fn the_holder_is_shown(bench: &Bench) -> Proof {
     bench.needs(&[Need::Inspect])?;
     let [ann, bob] = bench.cast("holder").await;
     let hold = ann.holds(ann.ask()).await;
-    let reply = bob.send(bandog_core::op::Op::Inspect).await;
-    let bandog_core::op::Body::Record(Some(view)) = reply.body else { panic!("expected a record, got {reply:?}") };
+    let reply = bob.send(Op::Inspect).await;
+    let Body::Record(Some(view)) = reply.body else { panic!("expected a record, got {reply:?}") };
     let [holder] = &view.holders[..] else { panic!("expected one holder, got {view:?}") };
     assert_eq!((holder.id, &holder.who, holder.mode), (hold.id().public(), ann.client.who(), Mode::Exclusive));
     assert_eq!((holder.stamp, view.last, view.kind), (hold.stamp(), hold.stamp(), Some(Kind::ReadWrite)));
@@ -74,5 +74,30 @@ pub async fn ended_holds_are_not_shown(bench: &Bench) -> Proof {
     bench.outlast(bench.terms.lease).await;
     let shown = bob.looks().await.map_or(0, |view| view.holders.len());
     assert_eq!(shown, 0);
+    Ok(())
+}
+
+/// After the retention nothing is left of a lock that nobody uses.
+pub async fn nothing_is_left_after_the_retention(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let retention = bench.terms.retention.ok_or(Skip("the retention is too long to wait for"))?;
+    let [ann] = bench.cast("nothing").await;
+    let hold = ann.holds(ann.ask()).await;
+    ann.releases(hold.id()).await;
+    bench.outlast(retention).await;
+    assert_eq!(ann.looks().await, None);
+    Ok(())
+}
+
+/// A lock that nobody uses has no kind.
+pub async fn a_free_lock_has_no_kind(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let [ann, bob] = bench.cast("kind").await;
+    let hold = ann.holds(ann.ask()).await;
+    ann.releases(hold.id()).await;
+    assert_eq!(bob.looks().await.and_then(|view| view.kind), None, "released");
+    ann.holds(ann.ask_briefly()).await;
+    bench.outlast(bench.terms.lease).await;
+    assert_eq!(bob.looks().await.and_then(|view| view.kind), None, "expired");
     Ok(())
 }

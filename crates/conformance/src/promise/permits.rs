@@ -1,6 +1,6 @@
 //! Semaphores: as many permits as there are, in the order of the queue.
 
-use bandog_core::op::Parted;
+use bandog_core::op::{Claim, Parted, Patience};
 
 use super::is_queued;
 use crate::bench::{Bench, Need, Proof};
@@ -11,9 +11,7 @@ pub async fn permits_up_to_the_capacity(bench: &Bench) -> Proof {
     let [ann, bob, cat] = bench.cast("capacity").await;
     let three = ann.holds(ann.ask_permits(3, 4)).await;
     bob.holds(bob.ask_permits(1, 4)).await;
-    let claim = cat.ask_permits(1, 4);
-    let claim = bandog_core::op::Claim { patience: bandog_core::op::Patience::Try, ..claim };
-    cat.finds_busy(claim).await;
+    cat.finds_busy(Claim { patience: Patience::Try, ..cat.ask_permits(1, 4) }).await;
     assert_eq!(ann.releases(three.id()).await, Parted::Hold);
     cat.holds(cat.ask_permits(3, 4)).await;
     Ok(())
@@ -51,7 +49,7 @@ pub async fn one_release_serves_all_that_fit(bench: &Bench) -> Proof {
 pub async fn expired_permits_come_back(bench: &Bench) -> Proof {
     bench.needs(&[Need::Permits])?;
     let [ann, bob] = bench.cast("expired").await;
-    ann.holds(bandog_core::op::Claim { mode: ann.ask_permits(2, 2).mode, ..ann.ask_briefly() }).await;
+    ann.holds(Claim { mode: ann.ask_permits(2, 2).mode, ..ann.ask_briefly() }).await;
     bench.outlast(bench.terms.lease).await;
     bob.holds(bob.ask_permits(2, 2)).await;
     Ok(())

@@ -1,8 +1,14 @@
 //! What holders hear: that somebody waits, and from which life of the store.
 
-use bandog_core::op::{Claim, News, Op};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Waker};
 
-use crate::bench::{Bench, Need, Proof};
+use bandog_core::name::LockName;
+use bandog_core::op::{Claim, News, Op};
+use bandog_core::store::{Inbox, Push, Store};
+
+use crate::bench::{Bench, Need, Proof, Skip};
 
 fn is_notice(news: &News) -> bool {
     matches!(news, News::Waiting { .. })
@@ -76,5 +82,41 @@ pub async fn a_new_holder_learns_of_the_line(bench: &Bench) -> Proof {
     assert_eq!(bob.picks_up(&second).await.grant.line.waiters, 1);
     cat.stands(third.id()).await;
     bob.hears("the waiter's heartbeat", is_notice).await;
+    Ok(())
+}
+
+/// An inbox that asks the store back while it is told something.
+struct Curious {
+    store: Arc<dyn Store>,
+    answered: AtomicBool,
+}
+
+impl Inbox for Curious {
+    fn deliver(&self, push: Push) {
+        let name: LockName = push.name;
+        let mut call = self.store.apply(name, Op::Inspect);
+        let answer = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.answered.store(answer.is_ready(), Ordering::Relaxed);
+    }
+
+    fn connected(&self, _: bool) {}
+}
+
+/// An inbox may call back: no lock of the store is held while it delivers. A store that breaks this hangs here.
+pub async fn an_inbox_may_call_back(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Queue, Need::Inspect])?;
+    if !bench.store.capabilities().in_process {
+        return Err(Skip("the store does not deliver within a call"));
+    }
+    let [ann] = bench.cast("back").await;
+    let bob = bench.deaf_actor(&ann.name).await;
+    let curious = Arc::new(Curious { store: bench.store.lane(), answered: AtomicBool::new(false) });
+    let inbox: Arc<dyn Inbox> = curious.clone();
+    let receiver: Weak<dyn Inbox> = Arc::downgrade(&inbox);
+    bench.store.listen(bob.client.inbox(), receiver).await.expect("a listener");
+    let hold = ann.holds(ann.ask()).await;
+    bob.waits(bob.ask()).await;
+    ann.releases(hold.id()).await;
+    assert!(curious.answered.load(Ordering::Relaxed), "the inbox was not told, or not answered");
     Ok(())
 }

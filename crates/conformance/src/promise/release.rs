@@ -2,6 +2,7 @@
 
 use bandog_core::op::{Parted, Release, Verdict};
 
+use crate::actor::Placed;
 use crate::bench::{Bench, Need, Proof};
 
 /// A released lock is free at once.
@@ -62,7 +63,7 @@ pub async fn queueing_again_stands_behind_everybody(bench: &Bench) -> Proof {
     let third = cat.picks_up(&third).await;
     assert_eq!(cat.releases(third.id()).await, Parted::Hold);
     let Some(Verdict::Queued(queued)) = reply.again else { unreachable!("looked at above") };
-    ann.picks_up(&crate::actor::Placed { claim: again, queued }).await;
+    ann.picks_up(&Placed { claim: again, queued }).await;
     Ok(())
 }
 

@@ -4,13 +4,13 @@ use bandog_core::op::{Claim, Parted, Refusal, Release, Standing, Verdict};
 use bandog_core::time::LeaseTime;
 
 use super::{TICK, granted};
-use crate::bench::{Bench, Need, Proof};
+use crate::bench::{Bench, Need, Proof, Skip};
 
 /// A claim that is sent again gets the same grant, with what is left of it.
 pub async fn a_grant_is_told_again(bench: &Bench) -> Proof {
     let [ann, bob] = bench.cast("grant").await;
     let hold = ann.holds(ann.ask()).await;
-    bench.time.pass(bench.terms.grace).await;
+    bench.time.pass(bench.terms.lease / 4).await;
     let copy = ann.holds(hold.claim.clone()).await;
     assert_eq!(copy.stamp(), hold.stamp());
     assert!(copy.end() <= hold.end() + TICK, "{copy:?} must not outlive {hold:?}");
@@ -94,6 +94,16 @@ pub async fn an_expired_claim_is_done(bench: &Bench) -> Proof {
     bench.outlast(bench.terms.lease).await;
     assert_eq!(ann.is_refused(&hold.claim).await, Refusal::Done);
     bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// It stays done to its not-after, even if nobody looked at the lock since and the retention has passed.
+pub async fn an_expired_claim_stays_done(bench: &Bench) -> Proof {
+    let retention = bench.terms.retention.ok_or(Skip("the retention is too long to wait for"))?;
+    let [ann] = bench.cast("stays").await;
+    let hold = ann.holds(ann.ask_briefly()).await;
+    bench.outlast(bench.terms.lease + retention).await;
+    assert_eq!(ann.is_refused(&hold.claim).await, Refusal::Done);
     Ok(())
 }
 

@@ -80,6 +80,7 @@ pub async fn a_stamp_ahead_of_the_clock_is_remembered(bench: &Bench) -> Proof {
     ann.releases(first.id()).await;
     let ballot = ahead(first.stamp(), (retention + bench.terms.grace) * 2);
     let second = ann.holds(Claim { ballot: Some(ballot), ..ann.ask() }).await;
+    assert!(second.stamp() >= ballot, "{second:?}");
     ann.releases(second.id()).await;
     bench.outlast(retention).await;
     assert!(bob.holds(bob.ask()).await.stamp() > second.stamp());

@@ -1,6 +1,8 @@
 //! From reader to writer and back, without letting anybody in between.
 
-use bandog_core::op::{Downgraded, Parted, Refusal, Standing, Verdict};
+use bandog_core::holder::HolderId;
+use bandog_core::mode::Mode;
+use bandog_core::op::{Claim, Downgraded, Parted, Refusal, Standing, Verdict};
 use bandog_core::token::Stamp;
 
 use super::{granted, is_queued};
@@ -10,7 +12,7 @@ use crate::bench::{Bench, Need, Proof};
 const NEEDS: &[Need] = &[Need::Shared, Need::Queue];
 
 /// Upgrades a hold that must stay pending.
-async fn pends(actor: &Actor, from: bandog_core::holder::HolderId) -> Placed {
+async fn pends(actor: &Actor, from: HolderId) -> Placed {
     let claim = actor.ask();
     match actor.upgrades(from, &claim).await {
         Verdict::Queued(queued) => Placed { claim, queued },
@@ -35,7 +37,7 @@ pub async fn the_only_reader_upgrades_at_once(bench: &Bench) -> Proof {
     assert!(minted > reader.stamp());
     assert_eq!(stamp(&ann.upgrades(reader.id(), &claim).await), minted, "a copy gets the same");
     assert!(ann.still_holds(claim.id).await && !ann.still_holds(reader.id()).await);
-    bob.finds_busy(bandog_core::op::Claim { mode: bob.ask_shared().mode, ..bob.ask_now() }).await;
+    bob.finds_busy(Claim { mode: Mode::Shared, ..bob.ask_now() }).await;
     Ok(())
 }
 
@@ -137,6 +139,18 @@ pub async fn an_upgrade_can_be_withdrawn(bench: &Bench) -> Proof {
     Ok(())
 }
 
+/// A copy of a withdrawn upgrade does not pend again.
+pub async fn a_withdrawn_upgrade_is_done(bench: &Bench) -> Proof {
+    bench.needs(NEEDS)?;
+    let [ann, bob] = bench.cast("done").await;
+    let (one, two) = (ann.holds(ann.ask_shared()).await, bob.holds(bob.ask_shared()).await);
+    let upgrade = pends(&ann, one.id()).await;
+    ann.downgrades(upgrade.id()).await;
+    assert_eq!(ann.upgrades(one.id(), &upgrade.claim).await, Verdict::Refused(Refusal::Done));
+    assert!(ann.still_holds(one.id()).await && bob.still_holds(two.id()).await);
+    Ok(())
+}
+
 /// A downgrade keeps id and stamp and lets the readers at the head in.
 pub async fn a_downgrade_lets_readers_in(bench: &Bench) -> Proof {
     bench.needs(NEEDS)?;
@@ -159,7 +173,7 @@ pub async fn a_downgrade_needs_a_hold(bench: &Bench) -> Proof {
     let [ann, bob] = bench.cast("needs").await;
     let writer = ann.holds(ann.ask()).await;
     assert_eq!(bob.downgrades(bob.client.fresh()).await, Downgraded::NotHolder);
-    bob.finds_busy(bandog_core::op::Claim { mode: bob.ask_shared().mode, ..bob.ask_now() }).await;
+    bob.finds_busy(Claim { mode: Mode::Shared, ..bob.ask_now() }).await;
     assert!(ann.still_holds(writer.id()).await);
     Ok(())
 }

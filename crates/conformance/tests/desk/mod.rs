@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::future::ready;
+use std::future::{poll_fn, ready};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use bandog_conformance::bench::BoxFuture;
@@ -55,7 +56,7 @@ pub(crate) trait Twist: Send + Sync + 'static {
         Capabilities { in_process: true, ..Capabilities::FULL }
     }
     fn limits(&self) -> Limits {
-        Limits { waiters: 24, sharers: 5, work: 3, max_lease: Duration::from_secs(400), ..Limits::default() }
+        limits()
     }
     fn list(&self, page: Page, _: &Listing) -> Page {
         page
@@ -75,6 +76,12 @@ pub(crate) trait Twist: Send + Sync + 'static {
     fn is_eager(&self) -> bool {
         false
     }
+    fn is_slow(&self) -> bool {
+        false
+    }
+    fn delivers_inside(&self) -> bool {
+        false
+    }
     fn keeps(&self, record: &Record, now: LeaseTime) -> bool {
         record.expires().is_some_and(|end| end > now)
     }
@@ -90,10 +97,15 @@ pub(crate) struct Desk {
 
 pub(crate) struct Handle(pub(crate) Arc<Desk>);
 
+/// Small enough for every bound to be reached.
+pub(crate) fn limits() -> Limits {
+    Limits { waiters: 24, sharers: 5, work: 3, max_lease: Duration::from_secs(400), ..Limits::default() }
+}
+
 /// A bench with such a store on it.
 pub(crate) fn bench(twist: Arc<dyn Twist>) -> Bench {
     let clock = Arc::new(Clock(AtomicU64::new(0)));
-    let limits = Limits { waiters: 24, sharers: 5, max_lease: Duration::from_secs(400), ..Limits::default() };
+    let limits = limits();
     let terms = Terms {
         waiters: Some(limits.waiters),
         sharers: Some(limits.sharers),
@@ -123,10 +135,10 @@ impl Desk {
 
     fn call(&self, name: &LockName, op: &Op) -> Reply {
         let now = self.clock.now();
-        let applied = {
-            let mut records = self.records.lock().unwrap();
-            self.twist.apply(self, &mut records, now, name.clone(), op)
-        };
+        // A desk serves one thread: a lock that is taken would never be free.
+        let mut records = self.records.try_lock().expect("a call within a call");
+        let applied = self.twist.apply(self, &mut records, now, name.clone(), op);
+        let _held = self.twist.delivers_inside().then_some(records);
         for effect in applied.effects {
             let inbox = self.inboxes.lock().unwrap().get(&effect.inbox).and_then(Weak::upgrade);
             if let Some(inbox) = inbox {
@@ -158,6 +170,16 @@ impl Desk {
     }
 }
 
+/// Not ready at the first poll.
+async fn pause() {
+    let mut polled = false;
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
 impl Store for Handle {
     fn capabilities(&self) -> Capabilities {
         self.0.twist.capabilities()
@@ -170,7 +192,12 @@ impl Store for Handle {
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
         let desk = Arc::clone(&self.0);
         let early = desk.twist.is_eager().then(|| desk.call(&name, &op));
-        Box::pin(async move { Ok(early.unwrap_or_else(|| desk.call(&name, &op))) })
+        Box::pin(async move {
+            if desk.twist.is_slow() {
+                pause().await;
+            }
+            Ok(early.unwrap_or_else(|| desk.call(&name, &op)))
+        })
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
