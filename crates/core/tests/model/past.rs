@@ -192,11 +192,12 @@ impl Past {
     fn told(&self, event: &Event) -> Vec<(HolderId, Duration)> {
         let pushes = self.pushes(event).into_iter().filter_map(|(claim, _)| claim);
         let mut told: Vec<_> = pushes.map(|claim| (claim.id, claim.window.min(claim.lease.length()))).collect();
-        told.retain(|(id, _)| holds(&event.view, *id));
         told.extend(grants(event).into_iter().map(|(id, grant)| (id, grant.remaining)));
         if let (Op::Renew(renew), Body::Renewal(Renewal::Renewed { remaining, .. })) = (&event.op, &event.reply.body) {
             told.push((renew.id, *remaining));
         }
+        // Clean-up behind the operation may have turned a reader that was told so into a writer.
+        told.retain(|(id, _)| holds(&event.view, *id));
         told
     }
 

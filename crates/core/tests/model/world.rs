@@ -67,30 +67,25 @@ impl World {
         self.claims.iter().find(|claim| claim.id.public() == view).expect("a record shows only claims that were made")
     }
 
-    /// Moves the clocks. Says whether they moved together and not back.
-    pub(crate) fn tick(&mut self, tick: Tick) -> bool {
+    /// Moves the clocks.
+    pub(crate) fn tick(&mut self, tick: Tick) {
         match tick {
-            Tick::Wall(_) | Tick::Back(_) if self.setting.steady => true,
-            Tick::Stay => true,
+            Tick::Stay => {}
             Tick::Forward(by) => self.forward(by),
             Tick::Edge { nth, off } => self.forward(self.until_edge(nth, off)),
-            Tick::Wall(by) => {
-                self.wall = self.wall.saturating_add_signed(by);
-                by > 0
-            }
+            Tick::Wall(_) | Tick::Back(_) if self.setting.steady => {}
+            Tick::Wall(by) => self.wall = self.wall.saturating_add_signed(by),
             Tick::Back(by) => {
                 self.lease -= by;
                 self.wall -= by * 1_000;
-                false
             }
         }
     }
 
     /// Moves both clocks forward.
-    pub(crate) fn forward(&mut self, by: u64) -> bool {
+    pub(crate) fn forward(&mut self, by: u64) {
         self.lease += by;
         self.wall += by * 1_000;
-        true
     }
 
     fn until_edge(&self, nth: u8, off: i64) -> u64 {

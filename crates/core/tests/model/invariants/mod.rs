@@ -98,6 +98,7 @@ proptest! {
         let mut play = Play::run(&script, u32::MAX)?;
         for wait in [0, later] {
             play.world.forward(wait);
+            play.expire(false)?;
             for op in play.world.sent() {
                 play.clone().apply(op.clone())?;
             }
