@@ -56,7 +56,8 @@ pub(super) enum Phase {
 pub(super) struct Failing {
     pub(super) since: Moment,
     pub(super) attempt: u32,
-    pub(super) retry_at: Moment,
+    /// `None` while a retry is under way.
+    pub(super) retry_at: Option<Moment>,
     pub(super) error: StoreError,
 }
 
@@ -129,7 +130,7 @@ impl Machine {
             let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the inbox is not connected");
             self.note_failure(now, error);
         }
-        self.failing.as_ref().is_none_or(|failing| failing.retry_at <= now)
+        self.failing.as_ref().and_then(|failing| failing.retry_at).is_none_or(|at| at <= now)
     }
 
     /// Marks a claim as sent and makes its request.
@@ -406,7 +407,7 @@ impl Machine {
 
     pub(super) fn note_failure(&mut self, now: Moment, error: StoreError) {
         let (since, attempt) = self.failing.as_ref().map_or((now, 0), |failing| (failing.since, failing.attempt + 1));
-        let retry_at = now + self.settings.backoff.delay(attempt, self.jitter.next());
+        let retry_at = Some(now + self.settings.backoff.delay(attempt, self.jitter.next()));
         self.failing = Some(Box::new(Failing { since, attempt, retry_at, error }));
     }
 

@@ -18,7 +18,7 @@ impl Machine {
     /// When [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Moment> {
         let wait = self.waits.first().map(|(until, _)| *until);
-        let failing = self.failing.as_ref().filter(|_| self.somebody_is_stuck()).map(|failing| failing.retry_at);
+        let failing = self.failing.as_ref().filter(|_| self.somebody_is_stuck()).and_then(|failing| failing.retry_at);
         let parting = self.partings.iter().filter_map(|(_, parting)| parting.retry_at).min();
         let hold = self.holds.iter().map(|(_, hold)| hold.next()).min();
         [wait, self.heartbeat_at, failing, parting, hold].into_iter().flatten().min().filter(|at| *at < Moment::FAR)
@@ -34,7 +34,7 @@ impl Machine {
             self.heartbeat_at = None;
             self.todo.push_back(Todo::Heartbeat);
         }
-        if self.failing.as_ref().is_some_and(|failing| failing.retry_at <= now) {
+        if self.failing.as_mut().is_some_and(|failing| failing.retry_at.take_if(|at| *at <= now).is_some()) {
             self.retry(now);
         }
         for (key, parting) in &mut self.partings {
