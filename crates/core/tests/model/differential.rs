@@ -10,7 +10,7 @@ use crate::trace::Trace;
 use crate::world::{World, look};
 
 proptest! {
-    #![proptest_config(config(1500))]
+    #![proptest_config(config(4000))]
 
     #[test]
     fn the_ledger_does_what_the_words_say(script in scripts(50)) {

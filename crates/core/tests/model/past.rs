@@ -1,5 +1,6 @@
 //! What an onlooker knows of a lock from the operations, replies, effects and views so far. The invariants are stated over it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bandog_core::holder::{HolderId, InboxId, PublicId};
@@ -18,7 +19,8 @@ use crate::play::Event;
 #[derive(Debug, Clone)]
 pub(crate) struct Past {
     pub(crate) limits: Limits,
-    pub(crate) claims: Vec<Claim>,
+    /// Every claim met, by the id that a record shows.
+    pub(crate) claims: HashMap<PublicId, Claim>,
     /// Upgrades: the hold they come from and their own id.
     pub(crate) upgrades: Vec<(HolderId, HolderId)>,
     pub(crate) now: Now,
@@ -65,7 +67,7 @@ impl Past {
         Self {
             limits,
             view,
-            claims: Vec::new(),
+            claims: HashMap::new(),
             upgrades: Vec::new(),
             now: Now::default(),
             went_back: false,
@@ -85,7 +87,7 @@ impl Past {
             self.upgrades.push((*from, claim.id));
         }
         if let Some(claim) = claim_in(op) {
-            self.claims.push(claim.clone());
+            self.claims.insert(claim.id.public(), claim.clone());
         }
     }
 
@@ -111,7 +113,7 @@ impl Past {
     }
 
     pub(crate) fn claim(&self, id: PublicId) -> &Claim {
-        self.claims.iter().find(|claim| claim.id.public() == id).expect("a record shows only claims that were made")
+        self.claims.get(&id).expect("a record shows only claims that were made")
     }
 
     pub(crate) fn is_upgrade(&self, id: HolderId) -> bool {
@@ -120,7 +122,7 @@ impl Past {
 
     /// The claim that a push names.
     pub(crate) fn pushed(&self, inbox: InboxId, seq: u64) -> Option<&Claim> {
-        self.claims.iter().find(|claim| claim.inbox == inbox && claim.id.seq == seq)
+        self.claims.values().find(|claim| claim.inbox == inbox && claim.id.seq == seq)
     }
 
     /// Every grant that was pushed, in order.
@@ -212,7 +214,7 @@ impl Past {
         let gone = |id: &HolderId| !ids(&event.view).contains(&id.public());
         let mut ended: Vec<HolderId> = before.chain(pushed).filter(gone).filter(|id| Some(*id) != plain).collect();
         if let Op::Release(release) = &event.op {
-            let own = self.claims.iter().find(|claim| claim.id == release.id).map(|claim| claim.not_after);
+            let own = self.claims.get(&release.id.public()).map(|claim| claim.not_after);
             ended.extend(own.filter(|own| release.not_after >= Some(*own)).map(|_| release.id));
         }
         ended
@@ -303,11 +305,13 @@ pub(crate) fn queued(event: &Event) -> Option<HolderId> {
 }
 
 pub(crate) fn holds(view: &RecordView, id: HolderId) -> bool {
-    view.holders.iter().any(|holder| holder.id == id.public())
+    let id = id.public();
+    view.holders.iter().any(|holder| holder.id == id)
 }
 
 pub(crate) fn waits(view: &RecordView, id: HolderId) -> bool {
-    view.waiters.iter().any(|waiter| waiter.id == id.public())
+    let id = id.public();
+    view.waiters.iter().any(|waiter| waiter.id == id)
 }
 
 /// Everybody the record shows.

@@ -76,21 +76,21 @@ pub(crate) fn check_expiry(past: &Past, now: Now) -> Broken {
 }
 
 proptest! {
-    #![proptest_config(config(600))]
+    #![proptest_config(config(1500))]
 
     #[test]
-    fn every_invariant_holds_after_every_operation(script in scripts(40)) {
+    fn every_invariant_holds_after_every_operation(script in scripts(50)) {
         Play::run(&script, u32::MAX)?;
     }
 
     #[test]
-    fn every_invariant_holds_when_an_apply_may_do_little(script in scripts(40), work in 1..4_u32) {
+    fn every_invariant_holds_when_an_apply_may_do_little(script in scripts(60), work in 1..3_u32) {
         Play::run(&script, work)?;
     }
 }
 
 proptest! {
-    #![proptest_config(config(60))]
+    #![proptest_config(config(300))]
 
     /// Everything ever sent arrives once more, at once and later, each copy in a future of its own.
     #[test]
