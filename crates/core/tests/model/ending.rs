@@ -11,7 +11,7 @@ use crate::play::Play;
 use crate::script::{Spec, specs, steady_scripts};
 
 proptest! {
-    #![proptest_config(config(250))]
+    #![proptest_config(config(150))]
 
     /// Nobody asks, renews or releases: each hold ends by its lease, each waiter by a grant it never confirms or its death.
     #[test]

@@ -2,6 +2,8 @@
 
 mod differential;
 mod ending;
+mod event;
+mod found;
 mod invariants;
 mod naive;
 mod past;

@@ -7,13 +7,12 @@ use bandog_core::holder::{HolderId, InboxId, PublicId};
 use bandog_core::ledger::Limits;
 use bandog_core::mode::Mode;
 use bandog_core::op::{
-    Body, Claim, Downgraded, Grant, News, Op, Parted, RecordView, Release, Renewal, Revoked, Standing, Target, Upgrade,
-    Verdict,
+    Body, Claim, Downgraded, Effect, HolderView, News, Op, Parted, RecordView, Renewal, Revoked, Target, Upgrade,
 };
 use bandog_core::time::{LeaseTime, Now};
 use bandog_core::token::Stamp;
 
-use crate::play::Event;
+use crate::event::{Event, claim_in, grants, holds, ids, kept_alive, queued, renewed, waits};
 
 /// Everything known.
 #[derive(Debug, Clone)]
@@ -127,7 +126,7 @@ impl Past {
 
     /// Every grant that was pushed, in order.
     pub(crate) fn pushes(&self, event: &Event) -> Vec<(Option<&Claim>, Stamp)> {
-        let grant = |effect: &bandog_core::op::Effect| match effect.news {
+        let grant = |effect: &Effect| match effect.news {
             News::Granted { seq, stamp } => Some((self.pushed(effect.inbox, seq), stamp)),
             _ => None,
         };
@@ -140,13 +139,13 @@ impl Past {
 
     /// The holds the record shows after an event, with the lengths they must keep to.
     pub(crate) fn holds_after(&self, event: &Event) -> Vec<Hold> {
-        let hold = |shown: &bandog_core::op::HolderView| {
+        let hold = |shown: &HolderView| {
             let claim = self.claim(shown.id);
             let known = self.holds.iter().find(|hold| (hold.id, hold.stamp) == (claim.id, shown.stamp));
             let window = claim.window.min(claim.lease.length());
             let first = if self.was_pushed(event, claim.id) { window } else { claim.lease.length() };
             let renewed = renewed(event, claim.id).map(|length| length.min(self.limits.max_lease));
-            let length = renewed.or(known.map(|hold| hold.length)).unwrap_or(first);
+            let length = renewed.or_else(|| known.map(|hold| hold.length)).unwrap_or(first);
             Hold { id: claim.id, stamp: shown.stamp, length, end: event.now.lease + shown.remaining }
         };
         event.view.holders.iter().map(hold).collect()
@@ -242,80 +241,9 @@ impl Past {
     }
 }
 
-/// Whose waiters an event keeps alive, and for how long.
-fn kept_alive(event: &Event) -> Option<(InboxId, Duration)> {
-    match &event.op {
-        Op::Heartbeat(beat) => Some((beat.inbox, beat.alive)),
-        op => queued(event).and(claim_in(op)).map(|claim| (claim.inbox, claim.window * 2)),
-    }
-}
-
 fn raise<K: PartialEq>(bounds: &mut Vec<(K, LeaseTime)>, key: K, until: LeaseTime) {
     match bounds.iter_mut().find(|(known, _)| *known == key) {
         Some((_, bound)) => *bound = until.max(*bound),
         None => bounds.push((key, until)),
     }
-}
-
-fn renewed(event: &Event, id: HolderId) -> Option<Duration> {
-    match (&event.op, &event.reply.body) {
-        (Op::Renew(renew), Body::Renewal(Renewal::Renewed { .. })) if renew.id == id => Some(renew.lease.length()),
-        _ => None,
-    }
-}
-
-/// The claim that an operation carries.
-pub(crate) fn claim_in(op: &Op) -> Option<&Claim> {
-    match op {
-        Op::Acquire(claim) | Op::Upgrade(Upgrade { claim, .. }) => Some(claim),
-        Op::Release(Release { again, .. }) => again.as_deref(),
-        _ => None,
-    }
-}
-
-/// The verdict on that claim.
-pub(crate) fn verdict(event: &Event) -> Option<&Verdict> {
-    match &event.reply.body {
-        Body::Verdict(verdict) => Some(verdict),
-        Body::Release(release) => release.again.as_ref(),
-        _ => None,
-    }
-}
-
-/// Every grant in a reply.
-pub(crate) fn grants(event: &Event) -> Vec<(HolderId, Grant)> {
-    match (&event.op, &event.reply.body, verdict(event)) {
-        (op, _, Some(Verdict::Granted(grant))) => claim_in(op).map(|claim| (claim.id, *grant)).into_iter().collect(),
-        (Op::Downgrade(id), Body::Downgraded(Downgraded::Shared(grant)), _) => vec![(*id, *grant)],
-        (Op::Heartbeat(beat), Body::Standings(standings), _) => {
-            let granted = |(id, standing): (&HolderId, &Standing)| match standing {
-                Standing::Granted(grant) => Some((*id, *grant)),
-                _ => None,
-            };
-            beat.ids.iter().zip(standings).filter_map(granted).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// The id that was told it waits.
-pub(crate) fn queued(event: &Event) -> Option<HolderId> {
-    let queued = verdict(event).is_some_and(|verdict| matches!(verdict, Verdict::Queued(_)));
-    claim_in(&event.op).filter(|_| queued).map(|claim| claim.id)
-}
-
-pub(crate) fn holds(view: &RecordView, id: HolderId) -> bool {
-    let id = id.public();
-    view.holders.iter().any(|holder| holder.id == id)
-}
-
-pub(crate) fn waits(view: &RecordView, id: HolderId) -> bool {
-    let id = id.public();
-    view.waiters.iter().any(|waiter| waiter.id == id)
-}
-
-/// Everybody the record shows.
-pub(crate) fn ids(view: &RecordView) -> Vec<PublicId> {
-    let holders = view.holders.iter().map(|holder| holder.id);
-    holders.chain(view.waiters.iter().map(|waiter| waiter.id)).collect()
 }

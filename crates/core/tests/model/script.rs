@@ -222,7 +222,7 @@ fn picks() -> impl Strategy<Value = Pick> {
     prop_oneof![
         5 => any::<u8>().prop_map(Pick::Holder),
         2 => any::<u8>().prop_map(Pick::Waiter),
-        2 => (0..12_u8).prop_map(Pick::Any),
+        3 => (0..8_u8).prop_map(Pick::Any),
     ]
 }
 
@@ -230,6 +230,6 @@ fn named() -> impl Strategy<Value = Named> {
     prop_oneof![
         4 => Just(Named::Nothing),
         3 => Just(Named::Own),
-        1 => select(vec![0, 1, 20, 3_000]).prop_map(Named::Other),
+        2 => select(vec![0, 1, 20, 3_000]).prop_map(Named::Other),
     ]
 }

@@ -156,7 +156,7 @@ impl World {
 
     fn mode(&self, number: u8) -> Mode {
         // Mostly one.
-        let count = |of: u32| if number % 2 == 0 { 1 } else { u32::from(number) % of + 1 };
+        let count = |of: u32| if number.is_multiple_of(2) { 1 } else { u32::from(number) % of + 1 };
         let permits = |of: u32| Mode::permits(count(of), of).expect("from 1 to all of them");
         match (self.setting.flavour, number % 8) {
             (Flavour::Semaphore(of), _) => permits(of),
