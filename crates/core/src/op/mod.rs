@@ -1,7 +1,7 @@
 //! What a client asks of a store and what the store answers: the vocabulary of the [ledger](crate::ledger).
 //!
 //! The docs on these types are the specification in words; the ledger is the specification in code, every store is a
-//! port of it, and `tests/model.rs` holds an independent third telling.
+//! port of it, and `tests/model` holds an independent third telling.
 //!
 //! # What every operation does first
 //! 0. *A clock that stepped back.* A lease end or live-until that is later than its own length from now is cut to that.

@@ -10,7 +10,7 @@ use crate::trace::Trace;
 use crate::world::{World, look};
 
 proptest! {
-    #![proptest_config(config(1500))]
+    #![proptest_config(config(2500))]
 
     #[test]
     fn the_ledger_does_what_the_words_say(script in scripts(50)) {
@@ -26,12 +26,11 @@ fn compare(script: &Script) -> Result<(), TestCaseError> {
         world.tick(step.tick);
         let now = world.now();
         if record.expires().is_some_and(|expires| expires <= now.lease) {
-            naive.forget();
             trace.note("the record expires");
-        }
-        if script.setting.deletes && record.expires().is_some_and(|expires| expires <= now.lease) {
-            (record, naive) = (Record::default(), Naive::default());
-            trace.note("the store deletes the record");
+            naive.forget();
+            if script.setting.deletes {
+                (record, naive) = (Record::default(), Naive::default());
+            }
         }
         let op = world.op(step, &look(&record, &limits, now));
         let applied = record.apply(&limits, now, &op);

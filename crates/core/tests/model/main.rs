@@ -2,6 +2,8 @@
 
 mod differential;
 mod ending;
+mod event;
+mod found;
 mod invariants;
 mod naive;
 mod past;
@@ -10,12 +12,12 @@ mod script;
 mod trace;
 mod world;
 
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
 /// The same scripts in every run. `PROPTEST_CASES` asks for more of them, `PROPTEST_RNG_SEED` for others.
 fn config(cases: u32) -> Config {
     let set = |name: &str| std::env::var_os(name).is_some();
-    let mut config = Config { failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    let mut config = Config { failure_persistence: None, rng_algorithm: RngAlgorithm::XorShift, ..Config::default() };
     if !set("PROPTEST_CASES") {
         config.cases = cases;
     }

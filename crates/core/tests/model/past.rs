@@ -1,24 +1,25 @@
 //! What an onlooker knows of a lock from the operations, replies, effects and views so far. The invariants are stated over it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bandog_core::holder::{HolderId, InboxId, PublicId};
 use bandog_core::ledger::Limits;
 use bandog_core::mode::Mode;
 use bandog_core::op::{
-    Body, Claim, Downgraded, Grant, News, Op, Parted, RecordView, Release, Renewal, Revoked, Standing, Target, Upgrade,
-    Verdict,
+    Body, Claim, Downgraded, Effect, HolderView, News, Op, Parted, RecordView, Renewal, Revoked, Target, Upgrade,
 };
 use bandog_core::time::{LeaseTime, Now};
 use bandog_core::token::Stamp;
 
-use crate::play::Event;
+use crate::event::{Event, claim_in, grants, holds, ids, kept_alive, queued, renewed, waits};
 
 /// Everything known.
 #[derive(Debug, Clone)]
 pub(crate) struct Past {
     pub(crate) limits: Limits,
-    pub(crate) claims: Vec<Claim>,
+    /// Every claim met, by the id that a record shows.
+    pub(crate) claims: HashMap<PublicId, Claim>,
     /// Upgrades: the hold they come from and their own id.
     pub(crate) upgrades: Vec<(HolderId, HolderId)>,
     pub(crate) now: Now,
@@ -65,7 +66,7 @@ impl Past {
         Self {
             limits,
             view,
-            claims: Vec::new(),
+            claims: HashMap::new(),
             upgrades: Vec::new(),
             now: Now::default(),
             went_back: false,
@@ -85,7 +86,7 @@ impl Past {
             self.upgrades.push((*from, claim.id));
         }
         if let Some(claim) = claim_in(op) {
-            self.claims.push(claim.clone());
+            self.claims.insert(claim.id.public(), claim.clone());
         }
     }
 
@@ -111,7 +112,7 @@ impl Past {
     }
 
     pub(crate) fn claim(&self, id: PublicId) -> &Claim {
-        self.claims.iter().find(|claim| claim.id.public() == id).expect("a record shows only claims that were made")
+        self.claims.get(&id).expect("a record shows only claims that were made")
     }
 
     pub(crate) fn is_upgrade(&self, id: HolderId) -> bool {
@@ -120,12 +121,12 @@ impl Past {
 
     /// The claim that a push names.
     pub(crate) fn pushed(&self, inbox: InboxId, seq: u64) -> Option<&Claim> {
-        self.claims.iter().find(|claim| claim.inbox == inbox && claim.id.seq == seq)
+        self.claims.values().find(|claim| claim.inbox == inbox && claim.id.seq == seq)
     }
 
     /// Every grant that was pushed, in order.
     pub(crate) fn pushes(&self, event: &Event) -> Vec<(Option<&Claim>, Stamp)> {
-        let grant = |effect: &bandog_core::op::Effect| match effect.news {
+        let grant = |effect: &Effect| match effect.news {
             News::Granted { seq, stamp } => Some((self.pushed(effect.inbox, seq), stamp)),
             _ => None,
         };
@@ -138,13 +139,13 @@ impl Past {
 
     /// The holds the record shows after an event, with the lengths they must keep to.
     pub(crate) fn holds_after(&self, event: &Event) -> Vec<Hold> {
-        let hold = |shown: &bandog_core::op::HolderView| {
+        let hold = |shown: &HolderView| {
             let claim = self.claim(shown.id);
             let known = self.holds.iter().find(|hold| (hold.id, hold.stamp) == (claim.id, shown.stamp));
             let window = claim.window.min(claim.lease.length());
             let first = if self.was_pushed(event, claim.id) { window } else { claim.lease.length() };
             let renewed = renewed(event, claim.id).map(|length| length.min(self.limits.max_lease));
-            let length = renewed.or(known.map(|hold| hold.length)).unwrap_or(first);
+            let length = renewed.or_else(|| known.map(|hold| hold.length)).unwrap_or(first);
             Hold { id: claim.id, stamp: shown.stamp, length, end: event.now.lease + shown.remaining }
         };
         event.view.holders.iter().map(hold).collect()
@@ -212,7 +213,7 @@ impl Past {
         let gone = |id: &HolderId| !ids(&event.view).contains(&id.public());
         let mut ended: Vec<HolderId> = before.chain(pushed).filter(gone).filter(|id| Some(*id) != plain).collect();
         if let Op::Release(release) = &event.op {
-            let own = self.claims.iter().find(|claim| claim.id == release.id).map(|claim| claim.not_after);
+            let own = self.claims.get(&release.id.public()).map(|claim| claim.not_after);
             ended.extend(own.filter(|own| release.not_after >= Some(*own)).map(|_| release.id));
         }
         ended
@@ -240,78 +241,9 @@ impl Past {
     }
 }
 
-/// Whose waiters an event keeps alive, and for how long.
-fn kept_alive(event: &Event) -> Option<(InboxId, Duration)> {
-    match &event.op {
-        Op::Heartbeat(beat) => Some((beat.inbox, beat.alive)),
-        op => queued(event).and(claim_in(op)).map(|claim| (claim.inbox, claim.window * 2)),
-    }
-}
-
 fn raise<K: PartialEq>(bounds: &mut Vec<(K, LeaseTime)>, key: K, until: LeaseTime) {
     match bounds.iter_mut().find(|(known, _)| *known == key) {
         Some((_, bound)) => *bound = until.max(*bound),
         None => bounds.push((key, until)),
     }
-}
-
-fn renewed(event: &Event, id: HolderId) -> Option<Duration> {
-    match (&event.op, &event.reply.body) {
-        (Op::Renew(renew), Body::Renewal(Renewal::Renewed { .. })) if renew.id == id => Some(renew.lease.length()),
-        _ => None,
-    }
-}
-
-/// The claim that an operation carries.
-pub(crate) fn claim_in(op: &Op) -> Option<&Claim> {
-    match op {
-        Op::Acquire(claim) | Op::Upgrade(Upgrade { claim, .. }) => Some(claim),
-        Op::Release(Release { again, .. }) => again.as_deref(),
-        _ => None,
-    }
-}
-
-/// The verdict on that claim.
-pub(crate) fn verdict(event: &Event) -> Option<&Verdict> {
-    match &event.reply.body {
-        Body::Verdict(verdict) => Some(verdict),
-        Body::Release(release) => release.again.as_ref(),
-        _ => None,
-    }
-}
-
-/// Every grant in a reply.
-pub(crate) fn grants(event: &Event) -> Vec<(HolderId, Grant)> {
-    match (&event.op, &event.reply.body, verdict(event)) {
-        (op, _, Some(Verdict::Granted(grant))) => claim_in(op).map(|claim| (claim.id, *grant)).into_iter().collect(),
-        (Op::Downgrade(id), Body::Downgraded(Downgraded::Shared(grant)), _) => vec![(*id, *grant)],
-        (Op::Heartbeat(beat), Body::Standings(standings), _) => {
-            let granted = |(id, standing): (&HolderId, &Standing)| match standing {
-                Standing::Granted(grant) => Some((*id, *grant)),
-                _ => None,
-            };
-            beat.ids.iter().zip(standings).filter_map(granted).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// The id that was told it waits.
-pub(crate) fn queued(event: &Event) -> Option<HolderId> {
-    let queued = verdict(event).is_some_and(|verdict| matches!(verdict, Verdict::Queued(_)));
-    claim_in(&event.op).filter(|_| queued).map(|claim| claim.id)
-}
-
-pub(crate) fn holds(view: &RecordView, id: HolderId) -> bool {
-    view.holders.iter().any(|holder| holder.id == id.public())
-}
-
-pub(crate) fn waits(view: &RecordView, id: HolderId) -> bool {
-    view.waiters.iter().any(|waiter| waiter.id == id.public())
-}
-
-/// Everybody the record shows.
-pub(crate) fn ids(view: &RecordView) -> Vec<PublicId> {
-    let holders = view.holders.iter().map(|holder| holder.id);
-    holders.chain(view.waiters.iter().map(|waiter| waiter.id)).collect()
 }

@@ -1,10 +1,10 @@
 //! Runs scripts against the ledger alone and checks every invariant after every operation.
 
 use bandog_core::ledger::{Limits, Record};
-use bandog_core::op::{Effect, Op, RecordView, Reply};
-use bandog_core::time::Now;
+use bandog_core::op::{Op, RecordView};
 use proptest::prelude::*;
 
+use crate::event::Event;
 use crate::invariants;
 use crate::past::Past;
 use crate::script::{Script, Setting, Step};
@@ -13,22 +13,6 @@ use crate::world::{World, look};
 
 /// More rounds of clean-up than any script leaves entries.
 const ENOUGH_TENDING: u32 = 500;
-
-/// One operation, with what the record showed and said.
-#[derive(Debug)]
-pub(crate) struct Event {
-    pub(crate) now: Now,
-    pub(crate) op: Op,
-    pub(crate) reply: Reply,
-    /// What the operation pushed, then what the clean-up behind it pushed.
-    pub(crate) effects: Vec<Effect>,
-    /// How many effects each call had.
-    pub(crate) calls: Vec<usize>,
-    pub(crate) before: Record,
-    pub(crate) after: Record,
-    /// What the record shows afterwards.
-    pub(crate) view: RecordView,
-}
 
 /// A ledger under test and all that happened to it.
 #[derive(Debug, Clone)]
@@ -108,8 +92,12 @@ impl Play {
                 let (after, view) = (self.record.clone(), self.look());
                 return Ok(Event { now, op, reply: applied.reply, effects, calls, before, after, view });
             }
+            let unsettled = self.record.clone();
             let tended = self.record.apply(&self.limits, now, &Op::Tend);
             self.trace.op(now, &Op::Tend, &tended);
+            if self.record == unsettled {
+                return Err(TestCaseError::fail(format!("there was no more to do\n{}", self.trace)));
+            }
             calls.push(tended.effects.len());
             effects.extend(tended.effects);
             more = tended.reply.more;

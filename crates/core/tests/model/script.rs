@@ -22,6 +22,8 @@ pub(crate) struct Setting {
     pub(crate) waiters: u32,
     /// Bound of shared holders.
     pub(crate) sharers: u32,
+    /// The lease most claims ask for, in milliseconds, so that many end together.
+    pub(crate) usual: u64,
     /// Longest lease in milliseconds.
     pub(crate) max_lease: u64,
     /// How long a record outlives its last use, in milliseconds.
@@ -70,7 +72,8 @@ pub(crate) enum Tick {
 pub(crate) struct Spec {
     pub(crate) client: u8,
     pub(crate) mode: u8,
-    pub(crate) lease: u64,
+    /// Milliseconds, or the usual.
+    pub(crate) lease: Option<u64>,
     pub(crate) window: u64,
     pub(crate) fair: bool,
     pub(crate) trying: bool,
@@ -136,17 +139,18 @@ fn settings() -> impl Strategy<Value = Setting> {
     let flavour = prop_oneof![
         4 => Just(Flavour::ReadWrite),
         3 => Just(Flavour::Readers),
-        3 => (1..5_u32).prop_map(Flavour::Semaphore),
+        3 => (1..7_u32).prop_map(Flavour::Semaphore),
         2 => Just(Flavour::Mixed),
     ];
-    let times = (select(vec![600_000, 1_000]), select(vec![10_000, 50, 1]));
+    let times = (leases(), select(vec![600_000, 1_000]), select(vec![10_000, 50, 1]));
     let bounds = (select(vec![10_000, 3, 1]), select(vec![1024, 3, 2]), times);
     (flavour, 2..5_usize, bounds, any::<bool>(), any::<bool>()).prop_map(
-        |(flavour, clients, (waiters, sharers, (max_lease, retention)), steady, deletes)| Setting {
+        |(flavour, clients, (waiters, sharers, (usual, max_lease, retention)), steady, deletes)| Setting {
             flavour,
             clients,
             waiters,
             sharers,
+            usual,
             max_lease,
             retention,
             steady,
@@ -175,12 +179,12 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => Just(Act::Tend),
         1 => Just(Act::Inspect),
         9 => specs().prop_map(Act::Claim),
-        4 => any::<u8>().prop_map(Act::Resend),
+        4 => prop_oneof![3 => 0..8_u8, 1 => any::<u8>()].prop_map(Act::Resend),
         4 => (picks(), leases()).prop_map(|(pick, lease)| Act::Renew(pick, lease)),
         3 => (any::<u8>(), select(vec![1, 10, 30, 100, 2_000])).prop_map(|(client, alive)| Act::Heartbeat(client, alive)),
         5 => (picks(), named(), option::weighted(0.3, specs())).prop_map(|(pick, named, again)| Act::Release(pick, named, again)),
-        2 => (picks(), specs()).prop_map(|(pick, spec)| Act::Upgrade(pick, spec)),
-        1 => picks().prop_map(Act::Downgrade),
+        3 => (picks(), specs()).prop_map(|(pick, spec)| Act::Upgrade(pick, spec)),
+        2 => prop_oneof![picks(), Just(Pick::Waiter(0))].prop_map(Act::Downgrade),
         1 => (picks(), any::<bool>(), any::<bool>(), any::<u8>())
             .prop_map(|(pick, by_stamp, now, reason)| Act::Revoke { pick, by_stamp, now, reason }),
     ]
@@ -197,7 +201,7 @@ pub(crate) fn specs() -> impl Strategy<Value = Spec> {
     (
         any::<u8>(),
         any::<u8>(),
-        (leases(), windows, lives),
+        (option::weighted(0.5, leases()), windows, lives),
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.15),
         ballot,
@@ -218,7 +222,7 @@ fn picks() -> impl Strategy<Value = Pick> {
     prop_oneof![
         5 => any::<u8>().prop_map(Pick::Holder),
         2 => any::<u8>().prop_map(Pick::Waiter),
-        2 => (0..12_u8).prop_map(Pick::Any),
+        3 => (0..8_u8).prop_map(Pick::Any),
     ]
 }
 
@@ -226,6 +230,6 @@ fn named() -> impl Strategy<Value = Named> {
     prop_oneof![
         4 => Just(Named::Nothing),
         3 => Just(Named::Own),
-        1 => select(vec![0, 1, 20, 3_000]).prop_map(Named::Other),
+        2 => select(vec![0, 1, 20, 3_000]).prop_map(Named::Other),
     ]
 }

@@ -13,7 +13,7 @@ pub(crate) struct Trace(Vec<Entry>);
 #[derive(Debug, Clone)]
 enum Entry {
     Note(&'static str),
-    Op(Now, Op, Reply, Vec<Effect>),
+    Op(Box<(Now, Op, Reply, Vec<Effect>)>),
 }
 
 impl Trace {
@@ -22,7 +22,7 @@ impl Trace {
     }
 
     pub(crate) fn op(&mut self, now: Now, op: &Op, applied: &Applied) {
-        self.0.push(Entry::Op(now, op.clone(), applied.reply.clone(), applied.effects.clone()));
+        self.0.push(Entry::Op(Box::new((now, op.clone(), applied.reply.clone(), applied.effects.clone()))));
     }
 }
 
@@ -31,7 +31,8 @@ impl fmt::Display for Trace {
         for entry in &self.0 {
             match entry {
                 Entry::Note(words) => writeln!(f, "-- {words}")?,
-                Entry::Op(now, op, reply, effects) => {
+                Entry::Op(applied) => {
+                    let (now, op, reply, effects) = &**applied;
                     writeln!(f, "-- at {} ms (wall {} µs): {op:?}", now.lease.millis(), now.wall.micros())?;
                     writeln!(f, "   {:?}{}", reply.body, if reply.more { " and more" } else { "" })?;
                     effects.iter().try_for_each(|effect| writeln!(f, "   {effect:?}"))?;

@@ -1,9 +1,10 @@
 //! Makes operations out of a [`Script`](crate::script::Script): clients with fresh ids, clocks, and a memory of what was sent.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::holder::{Client, ClientId, HolderId, Who};
+use bandog_core::holder::{Client, ClientId, HolderId, PublicId, Who};
 use bandog_core::lease::Lease;
 use bandog_core::ledger::{Limits, Record};
 use bandog_core::mode::Mode;
@@ -25,6 +26,8 @@ pub(crate) struct World {
     lease: u64,
     wall: u64,
     claims: Vec<Claim>,
+    /// Holder ids by the ids that a record shows.
+    shown: HashMap<PublicId, HolderId>,
     sent: Vec<Op>,
     /// Every instant at which something may end.
     edges: Vec<u64>,
@@ -38,7 +41,16 @@ impl World {
         };
         let clients = (0..setting.clients).map(client).collect();
         let (lease, wall) = (START_MILLIS, START_MICROS);
-        Self { setting, clients, lease, wall, claims: Vec::new(), sent: Vec::new(), edges: Vec::new() }
+        Self {
+            setting,
+            clients,
+            lease,
+            wall,
+            claims: Vec::new(),
+            shown: HashMap::new(),
+            sent: Vec::new(),
+            edges: Vec::new(),
+        }
     }
 
     /// The store's limits in this setting, with no bound on the work per operation.
@@ -60,11 +72,6 @@ impl World {
     /// Every operation sent so far, in order.
     pub(crate) fn sent(&self) -> &[Op] {
         &self.sent
-    }
-
-    /// The claim behind a public id.
-    pub(crate) fn claim_of(&self, view: bandog_core::holder::PublicId) -> &Claim {
-        self.claims.iter().find(|claim| claim.id.public() == view).expect("a record shows only claims that were made")
     }
 
     /// Moves the clocks.
@@ -135,19 +142,22 @@ impl World {
             inbox: client.inbox(),
             who: Arc::clone(client.who()),
             mode: self.mode(spec.mode),
-            lease: lease_of(spec.lease),
+            lease: lease_of(spec.lease.unwrap_or(self.setting.usual)),
             window: millis(spec.window),
             fair: spec.fair,
             patience: if spec.trying { Patience::Try } else { Patience::Queue },
             not_after: LeaseTime::from_millis(self.lease + spec.life),
             ballot: spec.ballot.map(|by| Stamp::from_micros(self.wall.saturating_add_signed(by))),
         };
+        self.shown.insert(claim.id.public(), claim.id);
         self.claims.push(claim.clone());
         claim
     }
 
     fn mode(&self, number: u8) -> Mode {
-        let permits = |of: u32| Mode::permits(u32::from(number) % of + 1, of).expect("from 1 to all of them");
+        // Mostly one.
+        let count = |of: u32| if number.is_multiple_of(2) { 1 } else { u32::from(number) % of + 1 };
+        let permits = |of: u32| Mode::permits(count(of), of).expect("from 1 to all of them");
         match (self.setting.flavour, number % 8) {
             (Flavour::Semaphore(of), _) => permits(of),
             (Flavour::Mixed, 0) => permits(2),
@@ -210,7 +220,7 @@ impl World {
             Pick::Any(nth) => (Vec::new(), nth),
         };
         if !shown.is_empty() {
-            return self.claim_of(shown[usize::from(nth) % shown.len()]).id;
+            return self.shown[&shown[usize::from(nth) % shown.len()]];
         }
         match self.claims.len() {
             0 => self.clients[0].holder(0),

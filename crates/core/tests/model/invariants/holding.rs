@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bandog_core::holder::PublicId;
+use bandog_core::holder::{HolderId, PublicId};
 use bandog_core::mode::{Kind, Mode};
-use bandog_core::op::{Body, Op, Queued, RecordView, Renewal, Revoked, Standing, Verdict};
+use bandog_core::op::{Blocker, Body, Op, RecordView, Renewal, Revoked, Standing, Verdict};
 
-use crate::past::{Past, grants, holds, verdict};
-use crate::play::Event;
+use crate::event::{Event, grants, holds, verdict};
+use crate::past::{Hold, Past};
 
 use super::{Broken, require};
 
@@ -71,48 +71,65 @@ pub(super) fn stamps_grow(past: &Past, event: &Event) -> Broken {
 /// Whatever the clock does. The length of a grant that nobody confirmed is its claim window.
 pub(super) fn remaining_is_at_most_the_length(past: &Past, event: &Event) -> Broken {
     let holds = past.holds_after(event);
-    for (holder, remaining) in shown_remaining(past, event) {
+    for (holder, remaining) in mentioned(past, event) {
         let Some(hold) = holds.iter().find(|hold| hold.id.public() == holder) else { continue };
         require!(remaining <= hold.length, "{holder} has {remaining:?} left of {:?}", hold.length);
-    }
-    for holder in &event.view.holders {
-        require!(holder.remaining > Duration::ZERO, "{} has nothing left and still holds", holder.id);
     }
     Ok(())
 }
 
-/// Every remaining lease that a view or a reply mentions.
-fn shown_remaining(past: &Past, event: &Event) -> Vec<(PublicId, Duration)> {
-    let mut shown: Vec<_> = event.view.holders.iter().map(|holder| (holder.id, holder.remaining)).collect();
-    shown.extend(grants(event).into_iter().map(|(id, grant)| (id.public(), grant.remaining)));
-    let blocker = |queued: &Queued| queued.blocker.clone();
-    let mut blockers = Vec::new();
-    match verdict(event) {
-        Some(Verdict::Queued(queued)) => blockers.extend(blocker(queued)),
-        Some(Verdict::Busy(busy)) => blockers.extend(busy.clone()),
-        _ => {}
-    }
+/// Nobody hears of a hold that has nothing left.
+pub(super) fn nothing_ended_is_mentioned(past: &Past, event: &Event) -> Broken {
+    // A claim that would not wait may be told who is next in line, without a lease.
+    let next = |id: PublicId| matches!(verdict(event), Some(Verdict::Busy(Some(next))) if next.holder == id);
+    let mut over = mentioned(past, event).into_iter().filter(|(id, left)| left.is_zero() && !next(*id));
+    let over = over.next();
+    require!(over.is_none(), "{over:?} has ended and is spoken of");
+    Ok(())
+}
+
+/// Every hold that a view or a reply speaks of, with what is left of it.
+fn mentioned(past: &Past, event: &Event) -> Vec<(PublicId, Duration)> {
+    let in_view =
+        |view: &RecordView| view.holders.iter().map(|holder| (holder.id, holder.remaining)).collect::<Vec<_>>();
+    let mut mentioned = in_view(&event.view);
+    mentioned.extend(grants(event).into_iter().map(|(id, grant)| (id.public(), grant.remaining)));
+    mentioned.extend(blockers(event).into_iter().map(|blocker| (blocker.holder, blocker.remaining)));
     match (&event.op, &event.reply.body) {
-        (_, Body::Standings(standings)) => blockers.extend(standings.iter().filter_map(|standing| match standing {
-            Standing::Queued(queued) => blocker(queued),
-            _ => None,
-        })),
         (Op::Renew(renew), Body::Renewal(Renewal::Renewed { remaining, .. } | Renewal::Revoked { remaining, .. })) => {
-            shown.push((renew.id.public(), *remaining));
+            mentioned.push((renew.id.public(), *remaining));
         }
         (Op::Revoke(revoke), Body::Revoked(Revoked::Asked { remaining })) => {
-            shown.extend(past.targets(revoke.target).into_iter().map(|id| (id.public(), *remaining)));
+            mentioned.extend(past.targets(revoke.target).into_iter().map(|id| (id.public(), *remaining)));
         }
+        (Op::Inspect, Body::Record(Some(view))) => mentioned.extend(in_view(view)),
         _ => {}
     }
-    shown.extend(blockers.into_iter().map(|blocker| (blocker.holder, blocker.remaining)));
-    shown
+    mentioned
+}
+
+/// Every blocker in a reply.
+fn blockers(event: &Event) -> Vec<Blocker> {
+    let verdict = match verdict(event) {
+        Some(Verdict::Queued(queued)) => queued.blocker.clone(),
+        Some(Verdict::Busy(busy)) => busy.clone(),
+        _ => None,
+    };
+    let standings = match &event.reply.body {
+        Body::Standings(standings) => standings.as_slice(),
+        _ => &[],
+    };
+    let queued = standings.iter().filter_map(|standing| match standing {
+        Standing::Queued(queued) => queued.blocker.clone(),
+        _ => None,
+    });
+    verdict.into_iter().chain(queued).collect()
 }
 
 /// So a grant that nobody confirms ends within its claim window.
 pub(super) fn only_a_renewal_lengthens(past: &Past, event: &Event) -> Broken {
     for after in past.holds_after(event) {
-        let same = |hold: &&crate::past::Hold| (hold.id, hold.stamp) == (after.id, after.stamp);
+        let same = |hold: &&Hold| (hold.id, hold.stamp) == (after.id, after.stamp);
         let Some(before) = past.holds.iter().find(same) else { continue };
         let renewed = matches!(&event.op, Op::Renew(renew) if renew.id == after.id);
         let (from, to) = (before.end, after.end);
@@ -138,7 +155,7 @@ pub(super) fn live_holds_stay(past: &Past, event: &Event) -> Broken {
     Ok(())
 }
 
-fn may_end(past: &Past, event: &Event, id: bandog_core::holder::HolderId) -> bool {
+fn may_end(past: &Past, event: &Event, id: HolderId) -> bool {
     let upgraded = |view: &RecordView| {
         let mut own = past.upgrades.iter().filter(|(from, _)| *from == id);
         own.any(|(_, upgrade)| holds(view, *upgrade) || past.was_pushed(event, *upgrade))

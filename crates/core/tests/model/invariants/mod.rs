@@ -9,8 +9,9 @@ use bandog_core::time::Now;
 use proptest::prelude::*;
 
 use crate::config;
+use crate::event::Event;
 use crate::past::Past;
-use crate::play::{Event, Play};
+use crate::play::Play;
 use crate::script::{scripts, steady_scripts};
 
 /// Says what is wrong, or nothing.
@@ -33,6 +34,7 @@ const ALWAYS: &[(&str, Invariant)] = &[
     ("no two clients believe in conflicting holds", holding::beliefs_are_compatible),
     ("stamps grow", holding::stamps_grow),
     ("remaining is at most the length", holding::remaining_is_at_most_the_length),
+    ("nothing ended is mentioned", holding::nothing_ended_is_mentioned),
     ("only a renewal lengthens", holding::only_a_renewal_lengthens),
     ("nothing ended is renewed", holding::nothing_ended_is_renewed),
     ("live holds stay", holding::live_holds_stay),
@@ -76,21 +78,21 @@ pub(crate) fn check_expiry(past: &Past, now: Now) -> Broken {
 }
 
 proptest! {
-    #![proptest_config(config(600))]
+    #![proptest_config(config(1000))]
 
     #[test]
-    fn every_invariant_holds_after_every_operation(script in scripts(40)) {
+    fn every_invariant_holds_after_every_operation(script in scripts(50)) {
         Play::run(&script, u32::MAX)?;
     }
 
     #[test]
-    fn every_invariant_holds_when_an_apply_may_do_little(script in scripts(40), work in 1..4_u32) {
+    fn every_invariant_holds_when_an_apply_may_do_little(script in scripts(60), work in 1..3_u32) {
         Play::run(&script, work)?;
     }
 }
 
 proptest! {
-    #![proptest_config(config(60))]
+    #![proptest_config(config(200))]
 
     /// Everything ever sent arrives once more, at once and later, each copy in a future of its own.
     #[test]

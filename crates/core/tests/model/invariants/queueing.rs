@@ -4,8 +4,8 @@ use bandog_core::holder::HolderId;
 use bandog_core::mode::Mode;
 use bandog_core::op::{Op, RecordView, Verdict};
 
-use crate::past::{Past, claim_in, holds, queued, verdict, waits};
-use crate::play::Event;
+use crate::event::{Event, claim_in, holds, queued, verdict, waits};
+use crate::past::Past;
 use crate::world::look;
 
 use super::holding::compatible;
@@ -42,12 +42,14 @@ pub(super) fn grants_follow_the_queue(past: &Past, event: &Event) -> Broken {
     Ok(())
 }
 
-/// A claim that never waited is granted only when nobody waits. An upgrade is the one exception.
+/// A claim that never waited is granted only when nobody waits and nothing is left to be done. An upgrade is the one
+/// exception.
 pub(super) fn no_newcomer_passes(past: &Past, event: &Event) -> Broken {
     let (Some(Verdict::Granted(_)), Some(claim)) = (verdict(event), claim_in(&event.op)) else { return Ok(()) };
     let newcomer = !holds(&past.view, claim.id) && !waits(&past.view, claim.id) && !past.is_upgrade(claim.id);
     let waiters = &event.view.waiters;
     require!(!newcomer || waiters.is_empty(), "{:?} was granted before {waiters:?}", claim.id);
+    require!(!newcomer || !event.reply.more, "{:?} was granted while more was to be done", claim.id);
     Ok(())
 }
 

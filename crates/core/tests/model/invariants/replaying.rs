@@ -2,8 +2,8 @@
 
 use bandog_core::op::{Op, Refusal, Verdict};
 
-use crate::past::{Past, claim_in, ids, verdict};
-use crate::play::Event;
+use crate::event::{Event, claim_in, ids, verdict};
+use crate::past::Past;
 
 use super::{Broken, require};
 

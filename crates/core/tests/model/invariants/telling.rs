@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use bandog_core::holder::InboxId;
-use bandog_core::op::{Body, News, Op, Standing, Verdict};
+use bandog_core::holder::{HolderId, InboxId};
+use bandog_core::op::{Body, Effect, News, Op, Standing, Verdict};
 
-use crate::past::{Past, claim_in, grants, holds, queued, verdict, waits};
-use crate::play::Event;
+use crate::event::{Event, claim_in, grants, holds, queued, verdict, waits};
+use crate::past::Past;
 
 use super::{Broken, require};
 
@@ -25,18 +25,18 @@ pub(super) fn every_grant_is_told_once(past: &Past, event: &Event) -> Broken {
     for (claim, stamp) in pushes {
         let Some(claim) = claim else { return Err(format!("a grant with {stamp:?} was pushed to nobody")) };
         let shown = event.view.holders.iter().any(|holder| holder.id == claim.id.public() && holder.stamp == stamp);
-        require!(shown || ends(past, event, claim.id), "{:?} was pushed a grant that is not there", claim.id);
+        require!(shown || ends(event, claim.id), "{:?} was pushed a grant that is not there", claim.id);
     }
     Ok(())
 }
 
 /// Whether the operation ends a hold that its own first step may have granted.
-fn ends(past: &Past, event: &Event, id: bandog_core::holder::HolderId) -> bool {
+fn ends(event: &Event, id: HolderId) -> bool {
     match &event.op {
         Op::Release(release) => release.id == id,
         Op::Revoke(revoke) => revoke.now && !holds(&event.view, id),
         Op::Upgrade(upgrade) => upgrade.from == id,
-        _ => past.limits.work != u32::MAX && past.upgrades.iter().any(|(from, _)| *from == id),
+        _ => false,
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn effects_are_bounded(past: &Past, event: &Event) -> Broken {
     Ok(())
 }
 
-fn waiting(effects: &[bandog_core::op::Effect]) -> Vec<InboxId> {
+fn waiting(effects: &[Effect]) -> Vec<InboxId> {
     let notices = effects.iter().filter(|effect| matches!(effect.news, News::Waiting { .. }));
     notices.map(|effect| effect.inbox).collect()
 }
@@ -90,7 +90,7 @@ pub(super) fn waiting_is_told_once(past: &Past, event: &Event) -> Broken {
 }
 
 /// A heartbeat tells again what a lost push told, and every grant in a reply is what the record shows.
-pub(super) fn standings_agree_with_the_record(past: &Past, event: &Event) -> Broken {
+pub(super) fn standings_agree_with_the_record(_: &Past, event: &Event) -> Broken {
     for (id, grant) in grants(event) {
         let shown = event.view.holders.iter().find(|holder| holder.id == id.public());
         let same = shown.is_some_and(|shown| (shown.stamp, shown.remaining) == (grant.stamp, grant.remaining));
@@ -107,6 +107,5 @@ pub(super) fn standings_agree_with_the_record(past: &Past, event: &Event) -> Bro
         };
         require!(agrees, "{id:?} was told {standing:?}, the record shows {:?}", event.view);
     }
-    let _ = past;
     Ok(())
 }
