@@ -75,7 +75,7 @@ impl Record {
             }
             Change::Grant(id) => {
                 if let Some(waiter) = self.queue.remove(id) {
-                    self.grant_unclaimed(step, &waiter.claim);
+                    self.grant_unclaimed(step, &waiter.claim, Duration::ZERO);
                 }
             }
             Change::DropUpgrade => {
@@ -86,8 +86,10 @@ impl Record {
             }
             Change::GrantUpgrade => {
                 if let Some(pending) = self.take_upgrade() {
+                    // The reader counts on its lease until it hears of the exchange.
+                    let left = self.holders.get(pending.from).map_or(Duration::ZERO, |hold| hold.remaining(now));
                     self.end_hold(step.now, pending.from);
-                    self.grant_unclaimed(step, &pending.waiter.claim);
+                    self.grant_unclaimed(step, &pending.waiter.claim, left);
                 }
             }
         }
@@ -106,8 +108,9 @@ impl Record {
         }
     }
 
-    fn grant_unclaimed(&mut self, step: &mut Step<'_>, claim: &Claim) {
-        let grant = self.grant(step.now, claim, claim.window.min(claim.lease.length()));
+    fn grant_unclaimed(&mut self, step: &mut Step<'_>, claim: &Claim, at_least: Duration) {
+        let first = claim.window.min(claim.lease.length()).max(at_least);
+        let grant = self.grant(step.now, claim, first);
         let news = News::Granted { seq: claim.id.seq, stamp: grant.stamp };
         step.effects.push(Effect { inbox: claim.inbox, news });
     }

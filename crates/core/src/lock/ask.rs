@@ -79,12 +79,16 @@ impl Ask {
 
 /// A claim check for something that is under way; [`Machine::pick`](super::Machine::pick) exchanges it for the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub(super) usize);
+pub struct Ticket {
+    pub(super) index: usize,
+    // Indices are used again: an answer for a ticket that was given up must not reach whoever has its index now.
+    pub(super) serial: u64,
+}
 
 impl Ticket {
     /// A small number, unique among the tickets that are out.
     pub fn index(self) -> usize {
-        self.0
+        self.index
     }
 }
 

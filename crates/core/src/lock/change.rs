@@ -2,8 +2,8 @@
 
 use crate::mode::Mode;
 use crate::op::{Downgraded, Op, Patience};
-use crate::store::{Outcome as Sure, StoreError};
-use crate::time::Moment;
+use crate::store::StoreError;
+use crate::time::{LeaseTime, Moment};
 
 use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Ticket, Why};
 use super::claim::{Landing, Phase, Taker};
@@ -37,11 +37,15 @@ impl Machine {
         if let Some(until) = until {
             self.waits.insert((until, ticket));
         }
+        self.claim_upgrade(now, ticket, grip);
+        ticket
+    }
+
+    pub(super) fn claim_upgrade(&mut self, now: Moment, ticket: Ticket, grip: Grip) {
         if let Some(seq) = self.new_claim(now, ticket, Taker::Upgrade(ticket, grip)) {
             self.tickets.set(ticket, Stage::Claimed(seq));
             self.todo.push_back(Todo::Claim(seq));
         }
-        ticket
     }
 
     /// A writer wants to read.
@@ -80,7 +84,9 @@ impl Machine {
     }
 
     pub(super) fn on_downgraded(&mut self, now: Moment, grip: Grip, seq: u64, ticket: Ticket, answer: Downgraded) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) else { return };
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) else {
+            return self.fail(ticket, Why::Lost(LossReason::Gone));
+        };
         if let Downgraded::Shared(_) = answer {
             hold.mode = Mode::Shared;
             return self.finish(ticket, Outcome::Done);
@@ -108,25 +114,31 @@ impl Machine {
     /// The read hold is gone while its upgrade is pending: it may have been exchanged. Asks, and says whether it did.
     pub(super) fn confirm_upgrade(&mut self, seq: u64) -> bool {
         let Some(claim) = self.claims.get_mut(&seq) else { return false };
-        if !matches!(claim.phase, Phase::New | Phase::Confirming) {
-            claim.phase = Phase::Confirming;
-            self.todo.push_back(Todo::Confirm(seq));
+        match claim.phase {
+            Phase::New => return false,
+            Phase::Confirming | Phase::Withdrawing => {}
+            Phase::Sent | Phase::Queued { .. } => {
+                claim.phase = Phase::Confirming;
+                self.todo.push_back(Todo::Confirm(seq));
+            }
         }
-        self.claims.get(&seq).is_some_and(|claim| claim.phase == Phase::Confirming)
+        true
     }
 
-    /// The wait for an upgrade is over: back to reading, whichever side of the exchange we are on.
-    pub(super) fn withdraw(&mut self, seq: u64) {
-        match self.claims.get(&seq).map(|claim| claim.phase) {
-            Some(Phase::New) => {
-                if let Some(claim) = self.forget_claim(seq)
-                    && let Taker::Upgrade(ticket, _) = claim.taker
-                {
-                    self.fail(ticket, Why::Timeout(self.blocker().cloned()));
-                }
+    /// An upgrade is over, for this reason: back to reading, whichever side of the exchange we are on.
+    pub(super) fn withdraw(&mut self, seq: u64, why: Why) {
+        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        match (claim.phase, claim.taker) {
+            (Phase::New, Taker::Upgrade(ticket, _)) => {
+                self.forget_claim(seq);
+                self.fail(ticket, why);
             }
-            Some(_) => self.todo.push_back(Todo::Withdraw(seq)),
-            None => {}
+            (Phase::New | Phase::Withdrawing, _) => {}
+            (Phase::Sent | Phase::Queued { .. } | Phase::Confirming, _) => {
+                claim.phase = Phase::Withdrawing;
+                claim.giving_up = Some(Box::new(why));
+                self.todo.push_back(Todo::Withdraw(seq));
+            }
         }
     }
 
@@ -135,8 +147,12 @@ impl Machine {
         Some(Action { errand: Errand::Withdraw { seq, sent: now }, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 
-    pub(super) fn on_withdrawn(&mut self, now: Moment, seq: u64, sent: Moment, answer: Downgraded) {
-        let Some(Taker::Upgrade(ticket, grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
+    pub(super) fn on_withdrawn(&mut self, now: (Moment, LeaseTime), seq: u64, sent: Moment, answer: Downgraded) {
+        let (now, at) = now;
+        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        let Taker::Upgrade(ticket, grip) = claim.taker else { return };
+        let may_arrive = claim.run.is_none() && at <= claim.not_after;
+        let why = claim.giving_up.take();
         match answer {
             Downgraded::Withdrawn => {
                 self.forget_claim(seq);
@@ -149,23 +165,26 @@ impl Machine {
                     hold.mode = Mode::Shared;
                 }
             }
-            // The upgrade never arrived, or not yet: its id is marked done.
+            // The upgrade may yet arrive and take the read hold with it.
+            Downgraded::NotHolder if may_arrive => self.end_both(now, seq, grip),
             Downgraded::NotHolder => {
-                self.part_claim(now, seq, Lane::Renewals);
                 self.forget_claim(seq);
+                self.todo.push_back(Todo::Renew(grip, None));
             }
         }
-        self.fail(ticket, Why::Timeout(self.blocker().cloned()));
+        self.fail(ticket, why.map_or(Why::Timeout(None), |why| *why));
     }
 
     pub(super) fn on_withdraw_error(&mut self, now: Moment, seq: u64, error: StoreError) {
         let Some(Taker::Upgrade(ticket, grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
-        // Nobody knows on which side of the exchange we are: end both.
-        if error.outcome == Sure::Unknown {
-            self.lose(now, grip, LossReason::Unreachable);
-        }
+        self.end_both(now, seq, grip);
+        self.fail(ticket, Why::Store(error));
+    }
+
+    /// Nobody knows on which side of the exchange we are.
+    fn end_both(&mut self, now: Moment, seq: u64, grip: Grip) {
         self.part_claim(now, seq, Lane::Renewals);
         self.forget_claim(seq);
-        self.fail(ticket, Why::Store(error));
+        self.lose(now, grip, LossReason::Unreachable);
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Claiming {
     pub(super) not_after: LeaseTime,
     /// The store's life that answered, once one did.
     pub(super) run: Option<RunId>,
+    /// Why an upgrade is being withdrawn.
+    pub(super) giving_up: Option<Box<Why>>,
 }
 
 /// Who gets the hold.
@@ -47,8 +49,12 @@ pub(super) enum Taker {
 pub(super) enum Phase {
     New,
     Sent,
-    Queued { last: Stamp },
+    Queued {
+        last: Stamp,
+    },
     Confirming,
+    /// An upgrade that is no longer wanted: only the answer to its withdrawal tells what became of it.
+    Withdrawing,
 }
 
 /// A store in trouble, and when to try it again.
@@ -119,6 +125,7 @@ impl Machine {
             asked: now,
             not_after: LeaseTime::ZERO,
             run: None,
+            giving_up: None,
         };
         self.claims.insert(id.seq, claim);
         Some(id.seq)
@@ -166,9 +173,11 @@ impl Machine {
         Some(Action { errand: Errand::Claim { seq }, op, lane: Lane::Claims })
     }
 
-    pub(super) fn confirm_action(&self, now: Moment, seq: u64) -> Option<Action> {
-        let claim = self.claims.get(&seq)?;
+    pub(super) fn confirm_action(&mut self, now: Moment, seq: u64) -> Option<Action> {
+        let claim = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming)?;
         let lease = self.taker(claim).and_then(|taker| self.tickets.ask(taker)).map_or(claim.lease, |ask| ask.lease());
+        let claim = self.claims.get_mut(&seq)?;
+        claim.lease = lease;
         let op = Op::Renew(Renew { id: claim.id, lease });
         Some(Action { errand: Errand::Confirm { seq, sent: now }, op, lane: Lane::Renewals })
     }
@@ -176,6 +185,9 @@ impl Machine {
     pub(super) fn on_verdict(&mut self, now: Moment, seq: u64, run: RunId, verdict: Verdict) {
         let Some(claim) = self.claims.get_mut(&seq) else { return self.late_answer(seq) };
         claim.run.get_or_insert(run);
+        if claim.phase == Phase::Withdrawing {
+            return;
+        }
         match verdict {
             Verdict::Granted(grant) => {
                 let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
@@ -233,9 +245,11 @@ impl Machine {
         let Some(ticket) = self.taker(claim).filter(|ticket| self.tickets.ask(*ticket).is_some()) else {
             return self.abandon_granted(now, seq);
         };
-        if !landing.confirmed && self.must_confirm(now, claim, ticket, &landing) {
+        // Whoever is first may have changed since the confirmation was asked for.
+        let proven = landing.confirmed && self.tickets.ask(ticket).is_some_and(|ask| ask.lease() == claim.lease);
+        if !proven && self.must_confirm(now, claim, ticket, &landing) {
             if let Some(claim) = self.claims.get_mut(&seq)
-                && claim.phase != Phase::Confirming
+                && (claim.phase != Phase::Confirming || landing.confirmed)
             {
                 claim.phase = Phase::Confirming;
                 self.todo.push_back(Todo::Confirm(seq));
@@ -259,18 +273,22 @@ impl Machine {
     }
 
     pub(super) fn on_confirmed(&mut self, now: Moment, seq: u64, sent: Moment, renewal: Renewal) {
-        if !self.claims.contains_key(&seq) {
-            return;
-        }
-        match renewal {
-            Renewal::Renewed { stamp, remaining, line } => {
+        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
+        match (renewal, claim.taker) {
+            (Renewal::Renewed { stamp, remaining, line }, _) => {
                 self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
             }
-            Renewal::Revoked { .. } => {
+            (Renewal::Revoked { reason, .. }, Taker::Upgrade(ticket, grip)) => {
+                let reason = LossReason::Revoked(reason.into());
+                self.abandon_granted(now, seq);
+                self.lose(now, grip, reason.clone());
+                self.fail(ticket, Why::Lost(reason));
+            }
+            (Renewal::Revoked { .. }, _) => {
                 self.part_claim(now, seq, Lane::Renewals);
                 self.reclaim(now, seq);
             }
-            Renewal::NotHolder => self.reclaim(now, seq),
+            (Renewal::NotHolder, _) => self.reclaim(now, seq),
         }
     }
 
@@ -280,10 +298,8 @@ impl Machine {
         match claim.taker {
             Taker::Cohort => self.advance(now),
             Taker::Ticket(ticket) => self.claim_for(now, ticket),
-            Taker::Upgrade(ticket, grip) => {
-                self.lose(now, grip, LossReason::Gone);
-                self.fail(ticket, Why::Lost(LossReason::Gone));
-            }
+            // If the read hold has ended too, the store will say so.
+            Taker::Upgrade(ticket, grip) => self.claim_upgrade(now, ticket, grip),
             Taker::Nobody => {}
         }
     }
@@ -295,11 +311,22 @@ impl Machine {
         self.claims.remove(&seq)
     }
 
+    /// A claim that was certainly not executed never will be.
+    pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
+        if let Some(claim) = self.claims.get_mut(&seq).filter(|_| error.outcome == Sure::NotExecuted) {
+            claim.not_after = LeaseTime::ZERO;
+        }
+    }
+
     pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let Some(claim) = self.claims.get(&seq) else { return };
+        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else { return };
         let (taker, patience) = (claim.taker, claim.patience);
         // What is being confirmed was granted: it must not wait for its window to end.
         if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming {
+            if let Taker::Upgrade(..) = taker {
+                // Releasing it would leave a reader who believes in a hold that was exchanged.
+                return self.withdraw(seq, Why::Store(error));
+            }
             self.part_claim(now, seq, Lane::Renewals);
         }
         let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
@@ -344,7 +371,7 @@ impl Machine {
                     self.cohort = Cohort::Idle;
                 }
             }
-            Phase::Queued { .. } => self.abandon_granted(now, seq),
+            Phase::Queued { .. } | Phase::Withdrawing => self.abandon_granted(now, seq),
         }
     }
 
@@ -389,7 +416,7 @@ impl Machine {
         match claim.phase {
             Phase::Queued { last } if stamp <= last => return,
             Phase::Queued { .. } | Phase::Sent => {}
-            Phase::New | Phase::Confirming => return,
+            Phase::New | Phase::Confirming | Phase::Withdrawing => return,
         }
         let other_run = claim.run.is_some_and(|known| known != run);
         let (sent, lease) = (claim.asked, claim.lease);

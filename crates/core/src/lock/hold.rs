@@ -168,7 +168,9 @@ impl Machine {
     /// Whether the owner holds the lock already, and what follows from it.
     pub(super) fn reenter(&mut self, ask: &Ask) -> Option<Outcome> {
         let owner = ask.owner?;
-        let own = |hold: &Hold| hold.owner == Some(owner) && hold.loss.is_none() && hold.mode.kind() == ask.mode.kind();
+        // A grant that was not picked up may yet go to another: nobody is inside.
+        let inside = |hold: &Hold| hold.owner == Some(owner) && hold.loss.is_none() && hold.unpicked.is_none();
+        let own = |hold: &Hold| inside(hold) && hold.mode.kind() == ask.mode.kind();
         let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
         if matches!(ask.mode, Mode::Permits { .. }) {
             return None;
@@ -299,10 +301,7 @@ impl Machine {
     /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
     pub(super) fn return_to_wait(&mut self, now: Moment, ticket: Ticket, grip: Grip) {
         let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
-        if let Some(until) = ask.until {
-            self.waits.insert((until, ticket));
-        }
-        let gone = |hold: &Hold| hold.loss.as_deref() == Some(&LossReason::Gone);
+        let gone = |hold: &Hold| matches!(hold.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown));
         if let Some(hold) = self.holds.try_remove(grip.0)
             && !gone(&hold)
         {
@@ -310,6 +309,12 @@ impl Machine {
         }
         if self.cohort == Cohort::Holding(grip.0) {
             self.cohort = Cohort::Idle;
+        }
+        if self.closed {
+            return self.fail(ticket, Why::Closed);
+        }
+        if let Some(until) = ask.until {
+            self.waits.insert((until, ticket));
         }
         if ask.mode == Mode::Exclusive && !ask.fair {
             self.tickets.join(ticket);

@@ -46,6 +46,8 @@ mod change;
 mod claim;
 mod hold;
 mod pass;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod timers;
 mod word;
@@ -167,7 +169,10 @@ impl Machine {
     /// Exchanges a ticket for its outcome, if it is there.
     pub fn pick(&mut self, now: Moment, ticket: Ticket) -> Option<Outcome> {
         let Some(Stage::Ready(outcome)) = self.tickets.stage(ticket) else { return None };
-        if let Outcome::Granted { grip, .. } = *outcome {
+        // A re-entry has no wish of its own left: it shares the fate of the hold it entered.
+        if let Outcome::Granted { grip, .. } = *outcome
+            && self.tickets.ask(ticket).is_some()
+        {
             if self.state(now, grip).is_none_or(|state| matches!(state, HoldState::Lost(_))) {
                 // Lost before it was ever seen: the wish goes on.
                 self.return_to_wait(now, ticket, grip);
@@ -187,7 +192,7 @@ impl Machine {
     pub fn handle_cancel(&mut self, now: Moment, ticket: Ticket) {
         self.disarm_wait(ticket);
         match self.tickets.remove(ticket) {
-            Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) => self.let_go(now, grip, Lane::Renewals),
+            Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) => drop(self.handle_release(now, grip, false)),
             Some((_, Stage::Claimed(seq))) => self.abandon(now, seq),
             Some((_, Stage::InLine)) => self.line_shrank(now),
             _ => {}
@@ -199,11 +204,14 @@ impl Machine {
         if let Ok(reply) = &result {
             self.note_alive(now, reply.run);
         }
-        let run = result.as_ref().map(|reply| reply.run).unwrap_or_default();
+        let (run, at) = result.as_ref().map(|reply| (reply.run, reply.at)).unwrap_or_default();
         let result = result.map(|reply| reply.body);
         match (errand, result) {
             (Errand::Claim { seq }, Ok(Body::Verdict(verdict))) => self.on_verdict(now, seq, run, verdict),
-            (Errand::Claim { seq }, Err(error)) => self.on_claim_error(now, seq, error),
+            (Errand::Claim { seq }, Err(error)) => {
+                self.note_unsent(seq, &error);
+                self.on_claim_error(now, seq, error);
+            }
             (Errand::Confirm { seq, sent }, Ok(Body::Renewal(renewal))) => self.on_confirmed(now, seq, sent, renewal),
             (Errand::Confirm { seq, .. }, Err(error)) => self.on_claim_error(now, seq, error),
             (Errand::Renew { grip, seq, sent, ticket }, Ok(Body::Renewal(renewal))) => {
@@ -221,7 +229,9 @@ impl Machine {
                 self.on_downgraded(now, grip, seq, ticket, answer);
             }
             (Errand::Downgrade { ticket, .. }, Err(error)) => self.finish(ticket, Outcome::Failed(Why::Store(error))),
-            (Errand::Withdraw { seq, sent }, Ok(Body::Downgraded(answer))) => self.on_withdrawn(now, seq, sent, answer),
+            (Errand::Withdraw { seq, sent }, Ok(Body::Downgraded(answer))) => {
+                self.on_withdrawn((now, at), seq, sent, answer);
+            }
             (Errand::Withdraw { seq, .. }, Err(error)) => self.on_withdraw_error(now, seq, error),
             // A heartbeat that failed is followed by the next one; a body of the wrong kind is a broken store.
             (_, _) => {}

@@ -184,6 +184,8 @@ impl Machine {
         let key = self.part_hold(now, &hold, lane);
         if self.failing.is_none() && self.inbox_up {
             self.partings[key].again = self.new_cohort_claim(now);
+        } else {
+            self.advance(now);
         }
         Some(key)
     }
@@ -193,11 +195,12 @@ impl Machine {
         let hold = self.holds.get(grip.0)?;
         let next = self.tickets.head()?;
         let ask = self.tickets.ask(next)?;
-        let same_lease = ask.lease() == hold.lease && !ask.terms.is_fixed();
+        // The hold goes on under the terms it was made with, and what it has used of them.
+        let same_terms = ask.terms == *hold.keeping.terms() && !ask.terms.is_limited();
         let half_left = hold.deadline().since(now) >= hold.lease.length() / 2;
         let settings = &self.settings;
         let patient = self.remote.patient(now, settings.max_passes, settings.max_passing);
-        (same_lease && half_left && patient && self.inbox_up && hold.local < MAX_LOCAL).then_some(next)
+        (same_terms && half_left && patient && self.inbox_up && hold.local < MAX_LOCAL).then_some(next)
     }
 
     fn pass(&mut self, now: Moment, grip: Grip, next: Ticket) {

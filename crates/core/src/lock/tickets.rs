@@ -13,6 +13,7 @@ struct Entry {
     /// Kept until the outcome is picked up: a grant may be lost before that, and the wish goes on.
     ask: Option<Box<Ask>>,
     stage: Stage,
+    serial: u64,
     before: usize,
     behind: usize,
 }
@@ -38,23 +39,36 @@ pub(super) struct Tickets {
     slab: Slab<Entry>,
     head: usize,
     tail: usize,
+    /// The serial number of the latest ticket.
+    serial: u64,
 }
 
 impl Default for Tickets {
     fn default() -> Self {
-        Self { slab: Slab::new(), head: NONE, tail: NONE }
+        Self { slab: Slab::new(), head: NONE, tail: NONE, serial: 0 }
     }
 }
 
 impl Tickets {
     pub(super) fn insert(&mut self, ask: Option<Ask>, stage: Stage) -> Ticket {
-        let entry = Entry { ask: ask.map(Box::new), stage, before: NONE, behind: NONE };
-        Ticket(self.slab.insert(entry))
+        self.serial += 1;
+        let serial = self.serial;
+        let entry = Entry { ask: ask.map(Box::new), stage, serial, before: NONE, behind: NONE };
+        Ticket { index: self.slab.insert(entry), serial }
+    }
+
+    fn get(&self, ticket: Ticket) -> Option<&Entry> {
+        self.slab.get(ticket.index).filter(|entry| entry.serial == ticket.serial)
+    }
+
+    fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+        self.slab.get_mut(ticket.index).filter(|entry| entry.serial == ticket.serial)
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<(Option<Box<Ask>>, Stage)> {
         self.leave(ticket);
-        let entry = self.slab.try_remove(ticket.0)?;
+        self.get(ticket)?;
+        let entry = self.slab.try_remove(ticket.index)?;
         if self.slab.is_empty() {
             // An idle lock should weigh as little as possible.
             self.slab = Slab::new();
@@ -63,17 +77,17 @@ impl Tickets {
     }
 
     pub(super) fn ask(&self, ticket: Ticket) -> Option<&Ask> {
-        self.slab.get(ticket.0)?.ask.as_deref()
+        self.get(ticket)?.ask.as_deref()
     }
 
     pub(super) fn stage(&self, ticket: Ticket) -> Option<&Stage> {
-        self.slab.get(ticket.0).map(|entry| &entry.stage)
+        self.get(ticket).map(|entry| &entry.stage)
     }
 
     /// Moves a ticket to a stage outside the line.
     pub(super) fn set(&mut self, ticket: Ticket, stage: Stage) {
         self.leave(ticket);
-        if let Some(entry) = self.slab.get_mut(ticket.0) {
+        if let Some(entry) = self.get_mut(ticket) {
             entry.stage = stage;
         }
     }
@@ -82,19 +96,20 @@ impl Tickets {
     pub(super) fn join(&mut self, ticket: Ticket) {
         self.leave(ticket);
         let tail = self.tail;
-        let Some(entry) = self.slab.get_mut(ticket.0) else { return };
+        let Some(entry) = self.get_mut(ticket) else { return };
         entry.stage = Stage::InLine;
         entry.before = tail;
         match self.slab.get_mut(tail) {
-            Some(last) => last.behind = ticket.0,
-            None => self.head = ticket.0,
+            Some(last) => last.behind = ticket.index,
+            None => self.head = ticket.index,
         }
-        self.tail = ticket.0;
+        self.tail = ticket.index;
     }
 
     fn leave(&mut self, ticket: Ticket) {
-        let Some(entry) = self.slab.get_mut(ticket.0) else { return };
-        if !matches!(entry.stage, Stage::InLine) || (entry.before == NONE && self.head != ticket.0) {
+        let head = self.head;
+        let Some(entry) = self.get_mut(ticket) else { return };
+        if !matches!(entry.stage, Stage::InLine) || (entry.before == NONE && head != ticket.index) {
             return;
         }
         let (before, behind) = (entry.before, entry.behind);
@@ -111,7 +126,7 @@ impl Tickets {
 
     /// First in the local line.
     pub(super) fn head(&self) -> Option<Ticket> {
-        (self.head != NONE).then_some(Ticket(self.head))
+        self.slab.get(self.head).map(|entry| Ticket { index: self.head, serial: entry.serial })
     }
 
     pub(super) fn line_is_empty(&self) -> bool {
@@ -120,19 +135,25 @@ impl Tickets {
 
     /// Everybody in the local line, first to last.
     pub(super) fn line(&self) -> Vec<Ticket> {
-        let next = |at: &usize| self.slab.get(*at).map(|entry| entry.behind).filter(|at| *at != NONE);
-        std::iter::successors((self.head != NONE).then_some(self.head), next).map(Ticket).collect()
+        let named = |index: usize| self.slab.get(index).map(|entry| Ticket { index, serial: entry.serial });
+        let next = |ticket: &Ticket| named(self.slab.get(ticket.index)?.behind);
+        std::iter::successors(named(self.head), next).collect()
     }
 
     /// Tickets that still wait for the lock, in or out of the line.
     pub(super) fn waiting(&self) -> Vec<Ticket> {
         let waits = |stage: &Stage| matches!(stage, Stage::InLine | Stage::Claimed(_) | Stage::Unclaimed);
-        self.slab.iter().filter(|(_, entry)| waits(&entry.stage)).map(|(key, _)| Ticket(key)).collect()
+        self.those(waits)
     }
 
     pub(super) fn unclaimed(&self) -> Vec<Ticket> {
         let waits = |stage: &Stage| matches!(stage, Stage::Unclaimed);
-        self.slab.iter().filter(|(_, entry)| waits(&entry.stage)).map(|(key, _)| Ticket(key)).collect()
+        self.those(waits)
+    }
+
+    fn those(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<Ticket> {
+        let named = |(index, entry): (usize, &Entry)| Ticket { index, serial: entry.serial };
+        self.slab.iter().filter(|(_, entry)| wanted(&entry.stage)).map(named).collect()
     }
 
     pub(super) fn len(&self) -> usize {

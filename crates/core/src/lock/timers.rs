@@ -91,7 +91,7 @@ impl Machine {
             Some(Stage::Claimed(seq)) => {
                 let seq = *seq;
                 if matches!(self.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..))) {
-                    return self.withdraw(seq);
+                    return self.withdraw(seq, why);
                 }
                 self.fail(ticket, why);
                 self.abandon(now, seq);

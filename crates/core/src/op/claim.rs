@@ -87,7 +87,8 @@ pub struct Heartbeat {
 ///
 /// *At once* when `from` is the only holder: `from` is done, the new hold gets a fresh stamp and the full lease. *Otherwise* the
 /// upgrade is pending (or, with [`Patience::Try`], told busy): `from` goes on holding and renewing, nothing else is granted, and when
-/// the other holders have gone the hold is exchanged, with the claim window as its first lease and a push to its inbox.
+/// the other holders have gone the hold is exchanged, with what is left of its lease, at least the claim window, and a push to its
+/// inbox: a reader that does not hear of the exchange goes on believing in its lease.
 /// It is the one request that passes the queue. If `from` ends or its client's live-until passes, the pending upgrade is gone.
 ///
 /// Refused: [`Refusal::NotHolder`](super::Refusal::NotHolder) when `from` holds nothing or not shared, [`Refusal::UpgradePending`](super::Refusal::UpgradePending) when another

@@ -136,6 +136,11 @@ impl Terms {
         self.exhausted(0)
     }
 
+    /// Whether renewals are counted.
+    pub fn is_limited(&self) -> bool {
+        self.max_renewals.is_some()
+    }
+
     /// Whether `used` renewals leave no further one.
     pub(super) fn exhausted(&self, used: u32) -> bool {
         self.max_renewals.is_some_and(|max| used >= max)

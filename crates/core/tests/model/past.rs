@@ -142,13 +142,20 @@ impl Past {
         let hold = |shown: &HolderView| {
             let claim = self.claim(shown.id);
             let known = self.holds.iter().find(|hold| (hold.id, hold.stamp) == (claim.id, shown.stamp));
-            let window = claim.window.min(claim.lease.length());
+            let window = claim.window.min(claim.lease.length()).max(self.left_to_upgrade(event, claim.id));
             let first = if self.was_pushed(event, claim.id) { window } else { claim.lease.length() };
             let renewed = renewed(event, claim.id).map(|length| length.min(self.limits.max_lease));
             let length = renewed.or_else(|| known.map(|hold| hold.length)).unwrap_or(first);
             Hold { id: claim.id, stamp: shown.stamp, length, end: event.now.lease + shown.remaining }
         };
         event.view.holders.iter().map(hold).collect()
+    }
+
+    /// What an upgrade takes over: the reader's lease is not cut short by an exchange it may not hear of.
+    fn left_to_upgrade(&self, event: &Event, id: HolderId) -> Duration {
+        let from = self.upgrades.iter().filter(|(_, upgrade)| *upgrade == id).map(|(from, _)| *from);
+        let read = from.filter_map(|from| self.holds.iter().find(|hold| hold.id == from));
+        read.map(|hold| hold.end.since(event.now.lease).min(hold.length)).max().unwrap_or_default()
     }
 
     /// What clients believe after an event: they stop when they ask for the end, and start when they are told.

@@ -62,8 +62,11 @@ impl Turn<'_> {
             return false;
         }
         let Some(pending) = self.record.upgrade.take() else { return false };
+        // The reader's lease is never cut short by an exchange it may not hear of.
+        let left =
+            self.hold(pending.from).map_or(Duration::ZERO, |hold| hold.end.since(self.now.lease).min(hold.length));
         self.end_from(pending.from);
-        self.hand_to(pending.waiter, Mode::Exclusive);
+        self.hand_to(pending.waiter, Mode::Exclusive, left);
         true
     }
 
@@ -84,15 +87,15 @@ impl Turn<'_> {
         }
         let head = self.record.queue.remove(0);
         let mode = head.claim.mode;
-        self.hand_to(head, mode);
+        self.hand_to(head, mode, Duration::ZERO);
         true
     }
 
-    /// Makes a waiter a holder for the claim window, and pushes the grant.
-    fn hand_to(&mut self, waiter: Waiter, mode: Mode) {
+    /// Makes a waiter a holder for the claim window, or longer if it has so much left, and pushes the grant.
+    fn hand_to(&mut self, waiter: Waiter, mode: Mode, left: Duration) {
         let claim = waiter.claim;
         let (inbox, seq) = (claim.inbox, claim.id.seq);
-        let first = claim.window.min(claim.lease.length());
+        let first = claim.window.min(claim.lease.length()).max(left);
         let stamp = self.hold_for(claim, mode, first);
         self.push(inbox, News::Granted { seq, stamp });
     }

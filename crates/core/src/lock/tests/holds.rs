@@ -1,0 +1,203 @@
+//! The life of a hold: entered again, renewed, doubted, lost.
+
+use super::*;
+
+#[test]
+fn its_owner_enters_again_without_a_command_and_the_last_exit_releases() {
+    let (mut lock, grip) = Lock::held(owned(1));
+    let inner = lock.ask(owned(1));
+    assert_eq!((lock.pick(inner).as_str(), lock.actions().len()), ("granted 10.0", 0));
+    assert_eq!(lock.machine.word(grip).depth(), 2);
+    lock.release(grip);
+    assert_eq!((lock.machine.word(grip).depth(), lock.actions().len()), (1, 0));
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"]);
+}
+
+#[test]
+fn its_owner_would_wait_for_itself_without_re_entry() {
+    let (mut lock, _) = Lock::held(owned(1));
+    let ticket = lock.ask(Ask { reentrant: false, ..owned(1) });
+    assert_eq!(lock.pick(ticket), "would deadlock");
+    let stranger = lock.ask(owned(2));
+    assert_eq!(lock.pick(stranger), "waits");
+}
+
+#[test]
+fn a_reader_would_wait_for_itself_behind_a_writer() {
+    let mine = Ask { owner: Some(OwnerId(1)), ..reader() };
+    let (mut lock, _) = Lock::held(mine.clone());
+    let writing = lock.ask(Ask { mode: Mode::Exclusive, patience: Patience::Queue, ..mine.clone() });
+    assert_eq!(lock.pick(writing), "would deadlock");
+    let second = lock.ask(mine);
+    assert_eq!(lock.actions(), ["acquire #2"]);
+    lock.answer("acquire #2", queued(11));
+    assert_eq!(lock.pick(second), "would deadlock", "a writer is ahead, and waits for the first hold");
+    assert_eq!(lock.actions(), ["release #2"]);
+}
+
+#[test]
+fn the_256th_entry_is_too_deep() {
+    let (mut lock, grip) = Lock::held(owned(1));
+    for _ in 1..MAX_DEPTH {
+        let ticket = lock.ask(owned(1));
+        assert_eq!(lock.pick(ticket), "granted 10.0");
+    }
+    let ticket = lock.ask(owned(1));
+    assert_eq!((lock.pick(ticket).as_str(), lock.machine.word(grip).depth()), ("too deep", MAX_DEPTH));
+}
+
+#[test]
+fn a_grant_that_was_not_picked_up_is_not_entered_again() {
+    let mut lock = Lock::new();
+    let outer = lock.ask(owned(1));
+    lock.actions();
+    lock.answer("acquire #1", granted(10));
+    let inner = lock.ask(owned(1));
+    assert_eq!(lock.pick(inner), "waits", "the first may yet be passed on to another");
+    lock.wait(2_000);
+    assert_eq!((lock.pick(outer).as_str(), lock.pick(inner).as_str()), ("waits", "granted 10.1"));
+}
+
+#[test]
+fn an_entry_into_a_hold_that_has_just_ended_is_told_by_its_guard() {
+    let (mut lock, grip) = Lock::held(owned(1));
+    let inner = lock.ask(owned(1));
+    lock.pause(LEASE);
+    assert_eq!(lock.pick(inner), "granted 10.0", "it does not wait for ever");
+    assert_eq!(lock.state(grip), "lost: the lease ran out before it was renewed");
+}
+
+#[test]
+fn a_renewal_moves_the_deadline() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.wait(10_000);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.wait(500);
+    lock.answer("renew #1", renewed(10));
+    assert_eq!(lock.state(grip), "held to 39698", "counted from the send");
+}
+
+#[test]
+fn a_failed_renewal_is_uncertain_and_tried_again_inside_the_lease() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.wait(10_000);
+    lock.actions();
+    lock.lose_answer("renew #1");
+    assert_eq!(lock.state(grip), "uncertain to 29698");
+    lock.wait(400);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed(10));
+    assert!(lock.state(grip).starts_with("held to 40"), "{}", lock.state(grip));
+}
+
+#[test]
+fn a_store_that_stays_silent_loses_the_hold_at_its_deadline() {
+    let (mut lock, grip) = Lock::held(writer());
+    let waiter = lock.ask(writer());
+    while lock.losses().is_empty() {
+        lock.wait(1);
+        lock.actions().iter().filter(|action| action.starts_with("renew")).for_each(|action| lock.lose_answer(action));
+    }
+    assert_eq!(lock.now.millis(), 29_698);
+    assert_eq!(lock.state(grip), "lost: the store did not confirm a renewal in time");
+    assert_eq!(lock.out.last().map(|(words, _)| words.as_str()), Some("acquire #2"), "the line claims anew");
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"], "the store may hold on to it");
+    assert_eq!(lock.pick(waiter), "waits");
+}
+
+#[test]
+fn a_renewal_that_finds_no_hold_loses_it_at_once_and_releases_nothing() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.wait(10_000);
+    lock.actions();
+    lock.answer("renew #1", not_holder());
+    assert_eq!(lock.losses(), [grip]);
+    assert_eq!(lock.state(grip), "lost: the store no longer knows this hold");
+    lock.release(grip);
+    assert!(lock.is_at_rest());
+}
+
+#[test]
+fn a_revocation_is_a_loss_by_push_and_by_renewal() {
+    let news = News::Revoked { seq: 1, reason: "maintenance".into() };
+    let (mut lock, grip) = Lock::held(writer());
+    lock.machine.handle_push(lock.now, RUN, news.clone());
+    lock.machine.handle_push(lock.now, RUN, news);
+    assert_eq!(lock.losses(), [grip], "told once");
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"]);
+
+    let (mut lock, grip) = Lock::held(writer());
+    lock.wait(10_000);
+    lock.actions();
+    let revoked = Renewal::Revoked { reason: "maintenance".into(), remaining: millis(9_000) };
+    lock.answer("renew #1", Body::Renewal(revoked));
+    assert_eq!(lock.state(grip), "lost: revoked: maintenance");
+}
+
+#[test]
+fn a_hold_ends_at_its_maximum() {
+    let (mut lock, grip) = Lock::held(Ask { max_hold: Some(millis(5_000)), ..writer() });
+    lock.wait(4_999);
+    assert_eq!(lock.losses(), []);
+    lock.wait(1);
+    assert_eq!(lock.losses(), [grip]);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"]);
+}
+
+#[test]
+fn a_pause_beyond_the_deadline_is_lost_at_the_first_look() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.pause(LEASE);
+    assert_eq!(lock.state(grip), "lost: the lease ran out before it was renewed");
+    assert!(matches!(lock.machine.handle_release(lock.now, grip, true), Released::Now(Err(Why::Lost(_)))));
+    assert_eq!(lock.actions(), ["release #1"]);
+}
+
+#[test]
+fn a_late_renewal_of_a_released_hold_is_told_to_nobody_else() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.machine.handle_renew(lock.now, grip);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.release(grip);
+    let next = lock.ask(writer());
+    assert_eq!(lock.actions(), ["release #1", "acquire #2"]);
+    lock.answer("renew #1", not_holder());
+    assert_eq!(lock.pick(next), "waits");
+    lock.answer("acquire #2", granted(12));
+    let next = lock.grip(next);
+    assert_eq!(lock.state(next), "held to 29698");
+}
+
+#[test]
+fn a_new_run_of_the_store_makes_every_hold_ask_at_once() {
+    let (mut lock, grip) = Lock::held(reader());
+    lock.ask(reader());
+    assert_eq!(lock.actions(), ["acquire #2"]);
+    lock.run = RunId(2);
+    lock.answer("acquire #2", granted(11));
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", not_holder());
+    assert_eq!(lock.losses(), [grip]);
+}
+
+#[test]
+fn the_holds_of_a_thread_that_ended_are_released() {
+    let (mut lock, _) = Lock::held(owned(1));
+    let next = lock.ask(owned(2));
+    assert_eq!(lock.machine.handle_owner_ended(lock.now, OwnerId(1)), 1);
+    assert_eq!(lock.actions(), ["acquire #2", "release #1"]);
+    assert_eq!(lock.pick(next), "waits");
+}
+
+#[test]
+fn a_guard_that_cannot_be_released_is_left_to_its_lease() {
+    let (mut lock, grip) = Lock::held(writer());
+    let next = lock.ask(writer());
+    lock.machine.handle_abandon(lock.now, grip);
+    assert_eq!((lock.state(grip).as_str(), lock.actions()), ("released", vec!["acquire #2".into()]));
+    assert_eq!(lock.pick(next), "waits");
+}

@@ -1,0 +1,327 @@
+//! Scripted stories of one lock machine in virtual time: the test plays the store, the caller and the clock.
+//!
+//! Actions are told in words, `acquire #1`, `release #1 again #2`, and answered by naming them. `#n` is a claim's number.
+
+mod cancels;
+mod claims;
+mod closing;
+mod failures;
+mod holds;
+mod passing;
+mod pushes;
+mod upgrades;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::holder::{ClientId, Who};
+use crate::lease::Lease;
+use crate::op::{Claim, Downgraded, Grant, Line, News, Op, Parted, Queued, Refusal, Release, ReleaseReply};
+use crate::op::{Renewal, Standing, Verdict};
+use crate::renewal::{RenewalPolicy, Terms};
+use crate::store::StoreErrorKind;
+use crate::time::RunId;
+use crate::token::Stamp;
+
+const LEASE: u64 = 30_000;
+/// The store's clock shows this when the client's shows nothing.
+const STORE: u64 = 1_000_000;
+const RUN: RunId = RunId(1);
+
+/// A machine and everything around it.
+struct Lock {
+    machine: Machine,
+    now: Moment,
+    run: RunId,
+    out: Vec<(String, Errand)>,
+    lost: Vec<Grip>,
+}
+
+impl Lock {
+    fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Self {
+        let client = Client::new(ClientId::from_random(7), Who::default());
+        let machine = Machine::new(Arc::new(settings), client, 1);
+        Self { machine, now: Moment::ZERO, run: RUN, out: Vec::new(), lost: Vec::new() }
+    }
+
+    /// A machine whose first ask is granted at once.
+    fn held(ask: Ask) -> (Self, Grip) {
+        let mut lock = Self::new();
+        let grip = lock.hold(ask, 10);
+        (lock, grip)
+    }
+
+    /// Asks and is granted at once, by an answer with this stamp.
+    fn hold(&mut self, ask: Ask, stamp: u64) -> Grip {
+        let ticket = self.ask(ask);
+        let action = self.action();
+        self.answer(&action, granted(stamp));
+        self.grip(ticket)
+    }
+
+    /// A machine with one claim in the store's queue.
+    fn queued(ask: Ask) -> (Self, Ticket) {
+        let mut lock = Self::new();
+        let ticket = lock.ask(ask);
+        assert_eq!(lock.action(), "acquire #1");
+        lock.answer("acquire #1", queued(10));
+        (lock, ticket)
+    }
+
+    fn ask(&mut self, ask: Ask) -> Ticket {
+        self.machine.handle_ask(self.now, ask)
+    }
+
+    /// The next action in words, or `nothing`.
+    fn action(&mut self) -> String {
+        let store = STORE + self.now.millis();
+        let Some(action) = self.machine.poll_action(self.now, || LeaseTime::from_millis(store)) else {
+            return "nothing".into();
+        };
+        let words = words(&action.op);
+        self.out.push((words.clone(), action.errand));
+        words
+    }
+
+    /// Every action there is, in order.
+    fn actions(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| Some(self.action()).filter(|words| words != "nothing")).collect()
+    }
+
+    /// The store answers the action of these words.
+    fn answer(&mut self, words: &str, body: Body) {
+        let at = LeaseTime::from_millis(STORE + self.now.millis());
+        let reply = Reply { at, run: self.run, more: false, body };
+        self.come_back(words, Ok(reply));
+    }
+
+    /// Nobody knows what became of the action.
+    fn lose_answer(&mut self, words: &str) {
+        self.come_back(words, Err(StoreError::unknown("no answer")));
+    }
+
+    /// The action was certainly not executed.
+    fn refuse(&mut self, words: &str, kind: StoreErrorKind) {
+        self.come_back(words, Err(StoreError::not_executed(kind, "refused")));
+    }
+
+    fn come_back(&mut self, words: &str, result: Result<Reply, StoreError>) {
+        let at = self.out.iter().position(|(sent, _)| sent == words);
+        let at = at.unwrap_or_else(|| panic!("{words:?} was not sent; out are {:?}", self.out));
+        let (_, errand) = self.out.remove(at);
+        self.machine.handle_reply(self.now, errand, result);
+    }
+
+    fn push(&mut self, seq: u64, stamp: u64) {
+        let news = News::Granted { seq, stamp: Stamp::from_micros(stamp) };
+        self.machine.handle_push(self.now, self.run, news);
+    }
+
+    /// Time passes, and every timer on the way is served.
+    fn wait(&mut self, millis: u64) {
+        let target = self.now + Duration::from_millis(millis);
+        while let Some(at) = self.machine.poll_timeout().filter(|at| *at <= target) {
+            let turn = at > self.now;
+            self.now = self.now.max(at);
+            self.machine.handle_timeout(self.now);
+            assert!(turn || self.machine.poll_timeout() != Some(at), "a timer that is always due");
+        }
+        self.now = target;
+    }
+
+    /// Time passes while the process stands still.
+    fn pause(&mut self, millis: u64) {
+        self.now = self.now + Duration::from_millis(millis);
+    }
+
+    /// The outcome of a ticket in words, or `waits`.
+    fn pick(&mut self, ticket: Ticket) -> String {
+        match self.machine.pick(self.now, ticket) {
+            None => "waits".into(),
+            Some(Outcome::Granted { token, .. }) => format!("granted {}.{}", token.stamp().micros(), token.local()),
+            Some(Outcome::Done) => "done".into(),
+            Some(Outcome::Failed(why)) => told(&why),
+        }
+    }
+
+    /// The grip of a ticket that must be granted by now.
+    fn grip(&mut self, ticket: Ticket) -> Grip {
+        match self.machine.pick(self.now, ticket) {
+            Some(Outcome::Granted { grip, .. }) => grip,
+            other => panic!("not granted but {other:?}"),
+        }
+    }
+
+    fn cancel(&mut self, ticket: Ticket) {
+        self.machine.handle_cancel(self.now, ticket);
+    }
+
+    /// Drops a guard.
+    fn release(&mut self, grip: Grip) {
+        drop(self.machine.handle_release(self.now, grip, false));
+    }
+
+    /// How a hold stands, in words.
+    fn state(&self, grip: Grip) -> String {
+        match self.machine.state(self.now, grip) {
+            None => "released".into(),
+            Some(HoldState::Held { until }) => format!("held to {}", until.millis()),
+            Some(HoldState::Uncertain { until }) => format!("uncertain to {}", until.millis()),
+            Some(HoldState::Lost(reason)) => format!("lost: {reason}"),
+        }
+    }
+
+    /// Everybody whose ticket became ready since the last look.
+    fn ready(&mut self) -> Vec<Ticket> {
+        let mut ready = Vec::new();
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Ready(ticket) => ready.push(ticket),
+                Event::Lost(grip, _) => self.lost.push(grip),
+            }
+        }
+        ready
+    }
+
+    /// Every guard that was told of a loss since the last look.
+    fn losses(&mut self) -> Vec<Grip> {
+        self.ready();
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Nothing is to be sent, nothing is under way, nobody waits.
+    fn is_at_rest(&mut self) -> bool {
+        self.actions().is_empty() && self.out.is_empty() && self.machine.is_idle()
+    }
+}
+
+fn words(op: &Op) -> String {
+    let number = |claim: &Claim| format!("#{}", claim.id.seq);
+    match op {
+        Op::Acquire(claim) if claim.patience == Patience::Try => format!("try {}", number(claim)),
+        Op::Acquire(claim) => format!("acquire {}", number(claim)),
+        Op::Renew(renew) => format!("renew #{}", renew.id.seq),
+        Op::Heartbeat(beat) => beat.ids.iter().fold("heartbeat".into(), |words, id| format!("{words} #{}", id.seq)),
+        Op::Release(release) => release_words(release),
+        Op::Upgrade(upgrade) => format!("upgrade #{} to {}", upgrade.from.seq, number(&upgrade.claim)),
+        Op::Downgrade(id) => format!("downgrade #{}", id.seq),
+        other => format!("{other:?}"),
+    }
+}
+
+fn release_words(release: &Release) -> String {
+    let again = release.again.as_ref().map_or(String::new(), |claim| format!(" again #{}", claim.id.seq));
+    let named = release.not_after.map_or(String::new(), |at| format!(" not after {}", at.millis() - STORE));
+    format!("release #{}{named}{again}", release.id.seq)
+}
+
+fn told(why: &Why) -> String {
+    match why {
+        Why::Timeout(_) => "timeout".into(),
+        Why::Busy(_) => "busy".into(),
+        Why::WouldDeadlock => "would deadlock".into(),
+        Why::TooDeep => "too deep".into(),
+        Why::Refused(refusal) => format!("refused: {refusal}"),
+        Why::Store(error) => format!("store: {error}"),
+        Why::Lost(reason) => format!("lost: {reason}"),
+        Why::Closed => "closed".into(),
+    }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn terms(policy: RenewalPolicy, lease: u64) -> Terms {
+    let settings = Settings::default();
+    Terms::new(policy, Lease::new(millis(lease)).unwrap(), settings.drift, settings.response).unwrap()
+}
+
+fn writer() -> Ask {
+    Ask {
+        mode: Mode::Exclusive,
+        fair: false,
+        patience: Patience::Queue,
+        until: None,
+        owner: None,
+        reentrant: false,
+        terms: terms(RenewalPolicy::default(), LEASE),
+        max_hold: None,
+    }
+}
+
+fn reader() -> Ask {
+    Ask { mode: Mode::Shared, ..writer() }
+}
+
+fn fair() -> Ask {
+    Ask { fair: true, ..writer() }
+}
+
+fn owned(owner: u64) -> Ask {
+    Ask { owner: Some(OwnerId(owner)), reentrant: true, ..writer() }
+}
+
+fn fixed() -> Ask {
+    Ask { terms: terms(RenewalPolicy::fixed(), LEASE), ..writer() }
+}
+
+fn within(wait: u64, ask: Ask) -> Ask {
+    Ask { until: Some(Moment::ZERO + millis(wait)), ..ask }
+}
+
+const NOBODY: Line = Line { waiters: 0, fair: false };
+const SOMEBODY: Line = Line { waiters: 1, fair: false };
+
+fn grant(stamp: u64, remaining: u64, line: Line) -> Grant {
+    Grant { stamp: Stamp::from_micros(stamp), remaining: millis(remaining), line }
+}
+
+fn granted(stamp: u64) -> Body {
+    Body::Verdict(Verdict::Granted(grant(stamp, LEASE, NOBODY)))
+}
+
+fn place(last: u64) -> Queued {
+    Queued { last: Stamp::from_micros(last), ahead: 0, blocker: None }
+}
+
+fn queued(last: u64) -> Body {
+    Body::Verdict(Verdict::Queued(place(last)))
+}
+
+fn refused(refusal: Refusal) -> Body {
+    Body::Verdict(Verdict::Refused(refusal))
+}
+
+fn renewed_with(stamp: u64, line: Line) -> Body {
+    Body::Renewal(Renewal::Renewed { stamp: Stamp::from_micros(stamp), remaining: millis(LEASE), line })
+}
+
+fn renewed(stamp: u64) -> Body {
+    renewed_with(stamp, NOBODY)
+}
+
+fn not_holder() -> Body {
+    Body::Renewal(Renewal::NotHolder)
+}
+
+fn standing(standing: Standing) -> Body {
+    Body::Standings(vec![standing])
+}
+
+fn parted(parted: Parted) -> Body {
+    Body::Release(ReleaseReply { parted, again: None })
+}
+
+fn released() -> Body {
+    parted(Parted::Hold)
+}
+
+fn again(verdict: Verdict) -> Body {
+    Body::Release(ReleaseReply { parted: Parted::Hold, again: Some(verdict) })
+}

@@ -1,0 +1,207 @@
+//! How a hold leaves a guard: to a neighbour, to the store, or both in one request.
+
+use super::*;
+
+/// A held lock with somebody in line behind it.
+fn with_neighbour(first: Ask, second: Ask) -> (Lock, Grip, Ticket) {
+    let (mut lock, grip) = Lock::held(first);
+    let next = lock.ask(second);
+    assert_eq!(lock.actions(), Vec::<String>::new());
+    (lock, grip, next)
+}
+
+#[test]
+fn a_neighbour_gets_the_lock_in_memory_with_a_token_of_its_own() {
+    let (mut lock, grip, next) = with_neighbour(writer(), writer());
+    lock.release(grip);
+    assert_eq!((lock.pick(next).as_str(), lock.actions().len()), ("granted 10.1", 0));
+}
+
+#[test]
+fn a_remote_waiter_ends_the_passing_after_a_bound() {
+    let (mut lock, mut grip) = Lock::held(writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    for pass in 1..=Settings::default().max_passes {
+        let next = lock.ask(writer());
+        lock.release(grip);
+        assert_eq!(lock.actions().len(), 0, "pass {pass}");
+        grip = lock.grip(next);
+    }
+    let next = lock.ask(writer());
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    lock.answer("release #1 again #2", again(Verdict::Queued(place(11))));
+    lock.push(2, 12);
+    assert_eq!(lock.pick(next), "granted 12.0");
+}
+
+#[test]
+fn a_remote_waiter_ends_the_passing_after_a_time() {
+    let (mut lock, grip, _) = with_neighbour(writer(), writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.wait(5);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
+fn a_lost_notice_is_made_good_by_the_next_renewal() {
+    let (mut lock, grip, _) = with_neighbour(writer(), writer());
+    lock.wait(10_000);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed_with(10, SOMEBODY));
+    lock.wait(5);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
+fn a_fair_waiter_anywhere_stops_the_passing() {
+    let (mut lock, grip, _) = with_neighbour(writer(), writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
+fn a_process_whose_inbox_is_down_does_not_pass() {
+    let (mut lock, grip, next) = with_neighbour(writer(), writer());
+    lock.machine.handle_inbox(lock.now, false);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"]);
+    lock.answer("release #1", released());
+    lock.wait(2_000);
+    assert_eq!(lock.actions(), ["acquire #2"], "and its line is not forgotten");
+    lock.answer("acquire #2", granted(12));
+    assert_eq!(lock.pick(next), "granted 12.0");
+}
+
+#[test]
+fn less_than_half_a_lease_is_not_passed_on() {
+    let (mut lock, grip, _) = with_neighbour(writer(), writer());
+    lock.pause(14_697);
+    lock.release(grip);
+    assert_eq!(lock.actions().len(), 0);
+
+    let (mut lock, grip, _) = with_neighbour(writer(), writer());
+    lock.pause(14_699);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
+fn only_a_hold_under_the_same_terms_is_passed_on() {
+    let limited =
+        Ask { terms: terms(RenewalPolicy { max_renewals: Some(3), ..RenewalPolicy::default() }, LEASE), ..writer() };
+    let longer = Ask { terms: terms(RenewalPolicy::default(), 60_000), ..writer() };
+    for (first, second) in [
+        (writer(), longer),
+        (writer(), fixed()),
+        (fixed(), writer()),
+        (limited.clone(), writer()),
+        (writer(), limited.clone()),
+        (limited.clone(), limited),
+    ] {
+        let (mut lock, grip, next) = with_neighbour(first, second);
+        lock.release(grip);
+        assert_eq!(lock.actions(), ["release #1 again #2"]);
+        assert_eq!(lock.pick(next), "waits");
+    }
+}
+
+#[test]
+fn local_bits_that_run_out_send_the_process_back_to_the_store() {
+    let (mut lock, mut grip) = Lock::held(writer());
+    for _ in 0..crate::token::MAX_LOCAL {
+        let next = lock.ask(writer());
+        lock.release(grip);
+        grip = lock.grip(next);
+    }
+    lock.ask(writer());
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
+fn a_pushed_grant_is_confirmed_before_it_is_passed_on() {
+    let (mut lock, first) = Lock::queued(writer());
+    let next = lock.ask(writer());
+    lock.push(1, 11);
+    assert_eq!(lock.actions(), ["renew #1"], "somebody waits for the full lease");
+    let grip = lock.grip(first);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"], "not confirmed yet");
+    lock.answer("renew #1", not_holder());
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(12, LEASE, NOBODY))));
+    assert_eq!(lock.pick(next), "granted 12.0");
+}
+
+#[test]
+fn a_claim_that_queues_again_fails_with_its_release() {
+    let (mut lock, grip, next) = with_neighbour(writer(), fixed());
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    lock.lose_answer("release #1 again #2");
+    assert_eq!(lock.actions(), ["release #2 not after 2000"], "nobody knows whether it queues");
+    lock.wait(50);
+    let mut actions = lock.actions();
+    actions.sort();
+    assert_eq!(actions, ["acquire #3", "release #1"]);
+    lock.answer("release #2 not after 2000", parted(Parted::Place));
+    lock.answer("release #1", parted(Parted::Nothing));
+    lock.answer("acquire #3", granted(12));
+    assert_eq!(lock.pick(next), "granted 12.0");
+}
+
+#[test]
+fn whoever_queues_again_and_gives_up_meanwhile_leaves_the_queue() {
+    let (mut lock, grip, next) = with_neighbour(writer(), fixed());
+    lock.release(grip);
+    lock.actions();
+    lock.cancel(next);
+    assert_eq!(lock.actions().len(), 0);
+    lock.answer("release #1 again #2", again(Verdict::Queued(place(11))));
+    assert_eq!(lock.actions(), ["release #2"]);
+    lock.answer("release #2", parted(Parted::Place));
+    assert!(lock.is_at_rest());
+}
+
+#[test]
+fn a_release_tells_its_listener_what_the_store_found() {
+    for (found, words) in [(Parted::Hold, "done"), (Parted::Nothing, "lost: the store no longer knows this hold")] {
+        let (mut lock, grip) = Lock::held(writer());
+        let Released::Later(ticket) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
+        assert_eq!(lock.actions(), ["release #1"]);
+        assert_eq!(lock.pick(ticket), "waits");
+        lock.answer("release #1", parted(found));
+        assert_eq!(lock.pick(ticket), words);
+        assert!(lock.is_at_rest());
+    }
+}
+
+#[test]
+fn a_release_without_an_answer_is_repeated_until_it_is_certain() {
+    let (mut lock, grip) = Lock::held(writer());
+    let Released::Later(ticket) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
+    lock.actions();
+    lock.lose_answer("release #1");
+    assert_eq!(lock.pick(ticket), "store: no answer");
+    lock.wait(50);
+    assert_eq!(lock.actions(), ["release #1"]);
+    lock.answer("release #1", parted(Parted::Nothing));
+    assert!(lock.is_at_rest());
+}
+
+#[test]
+fn a_release_that_no_longer_matters_is_given_up() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.release(grip);
+    let mut tries = 0;
+    while lock.machine.partings() > 0 {
+        tries += lock.actions().len();
+        lock.out.clone().iter().for_each(|(words, _)| lock.lose_answer(words));
+        lock.wait(1_000);
+        assert!(lock.now.millis() < 60_000, "still trying");
+    }
+    assert!(tries > 5, "{tries}");
+}
