@@ -127,7 +127,7 @@ impl Machine {
     fn may_claim(&mut self, now: Moment) -> bool {
         if !self.inbox_up && self.failing.is_none() {
             let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the inbox is not connected");
-            self.note_failure(now, error);
+            self.note_failure(now, now, error);
         }
         self.failing.as_ref().is_none_or(|failing| failing.retry_at <= now)
     }
@@ -296,7 +296,7 @@ impl Machine {
 
     pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
         let Some(claim) = self.claims.get(&seq) else { return };
-        let (taker, patience) = (claim.taker, claim.patience);
+        let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
         // What is being confirmed was granted: it must not wait for its window to end.
         if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming {
             self.part_claim(now, seq, Lane::Renewals);
@@ -310,7 +310,7 @@ impl Machine {
             self.tickets.set(ticket, Stage::Unclaimed);
         }
         if taker != Taker::Nobody {
-            self.note_failure(now, error);
+            self.note_failure(now, sent, error);
         }
     }
 
@@ -404,9 +404,11 @@ impl Machine {
         }
     }
 
-    pub(super) fn note_failure(&mut self, now: Moment, error: StoreError) {
-        let (since, attempt) = self.failing.as_ref().map_or((now, 0), |failing| (failing.since, failing.attempt + 1));
-        let retry_at = now + self.settings.backoff.delay(attempt, self.jitter.next());
+    /// The store failed a request of `sent`: the next one comes after a pause.
+    pub(super) fn note_failure(&mut self, now: Moment, sent: Moment, error: StoreError) {
+        let (since, attempt) = self.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
+        let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
+        let retry_at = pause.min(since + self.settings.unavailable_after);
         self.failing = Some(Box::new(Failing { since, attempt, retry_at, error }));
     }
 
