@@ -199,7 +199,8 @@ impl Waiting {
             Why::TooDeep => AcquireError::TooDeep { place },
             Why::Refused(reason) => AcquireError::Refused { place, reason },
             Why::Store(source) => AcquireError::Store { place, source },
-            Why::Closed | Why::Lost(_) => AcquireError::Closed { place },
+            Why::Lost(reason) => AcquireError::Lost { place, reason },
+            Why::Closed => AcquireError::Closed { place },
         }
     }
 }

@@ -131,33 +131,46 @@ impl VirtualClock {
     /// Moves on by `by`, stopping at every timer on the way and letting what it wakes run.
     pub async fn advance(&self, by: Duration) {
         let target = self.now() + by;
+        self.fire();
         self.let_run().await;
         while self.step(target) {
+            self.fire();
             self.let_run().await;
         }
-        self.let_run().await;
     }
 
     /// Like [`advance`](Self::advance), for tests without a runtime.
     pub fn advance_blocking(&self, by: Duration) {
         let target = self.now() + by;
+        self.fire();
         self.wait_for_workers();
         while self.step(target) {
+            self.fire();
             self.wait_for_workers();
         }
-        self.wait_for_workers();
     }
 
     /// Jumps by `by` as if every thread of the process had been stopped meanwhile: no timer runs before the end.
     pub fn pause(&self, by: Duration) {
-        self.lock().now = self.now() + by;
+        let mut state = self.lock();
+        state.now = state.now + by;
     }
 
-    // To the next timer, or to the target if there is none before it. False when the target is reached.
+    // To the next timer, or to the target if there is none before it. False when the target was reached before.
     fn step(&self, target: Moment) -> bool {
         let mut state = self.lock();
-        let next = state.sleepers.first_key_value().map(|((at, _), _)| *at).filter(|at| *at <= target);
-        state.now = state.now.max(next.unwrap_or(target));
+        let moved = state.now < target;
+        // A thread that rests may not have set its timer yet.
+        let rests = state.workers.iter().filter_map(Weak::upgrade).filter_map(|worker| worker.rests_until()).min();
+        let timer = state.sleepers.first_key_value().map(|((at, _), _)| *at);
+        let next = timer.into_iter().chain(rests).min().unwrap_or(target);
+        state.now = state.now.max(next.min(target));
+        moved
+    }
+
+    // Wakes everything whose time has come.
+    fn fire(&self) {
+        let mut state = self.lock();
         let now = state.now;
         let later = state.sleepers.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut state.sleepers, later);
@@ -166,7 +179,6 @@ impl VirtualClock {
         }
         drop(state);
         due.into_values().for_each(Waker::wake);
-        next.is_some()
     }
 
     async fn let_run(&self) {
@@ -178,15 +190,17 @@ impl VirtualClock {
     }
 
     fn wait_for_workers(&self) {
-        let busy =
-            |state: &mut State| state.workers.iter().filter_map(Weak::upgrade).any(|worker| !worker.rests(state.now));
+        let busy = |state: &mut State| state.workers.iter().filter_map(Weak::upgrade).any(|worker| worker.is_busy());
         let guard = self.lock();
         drop(self.0.settled.wait_while(guard, busy).unwrap_or_else(PoisonError::into_inner));
     }
 
     fn add_worker(&self) -> Arc<WorkerState> {
-        let worker = Arc::new(WorkerState { clock: Arc::downgrade(&self.0), rest: Mutex::new(None) });
-        self.lock().workers.push(Arc::downgrade(&worker));
+        let worker = Arc::new(WorkerState { clock: Arc::downgrade(&self.0), mood: Mutex::new(Mood::Busy) });
+        let mut state = self.lock();
+        state.workers.retain(|known| known.strong_count() > 0);
+        state.workers.push(Arc::downgrade(&worker));
+        drop(state);
         worker
     }
 
@@ -206,29 +220,59 @@ pub(crate) struct Worker(Option<Arc<WorkerState>>);
 
 pub(crate) struct WorkerState {
     clock: Weak<Shared>,
-    /// `Some(at)` while the thread rests until `at` at the latest.
-    rest: Mutex<Option<Moment>>,
+    mood: Mutex<Mood>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    /// Looks at what there is to do.
+    Busy,
+    /// Something came up that it may have overlooked.
+    Roused,
+    /// Nothing to do before then.
+    Resting(Moment),
+    /// The thread has ended.
+    Gone,
 }
 
 impl Worker {
-    /// There is nothing to do before `until`.
-    pub(crate) fn rest(&self, until: Moment) {
-        if let Some(worker) = &self.0 {
-            worker.set(Some(until));
-        }
+    /// The thread looks at everything there is to do.
+    pub(crate) fn attend(&self) {
+        self.change(|_| Mood::Busy);
+    }
+
+    /// There is nothing to do before `until`. False when something came up since [`attend`](Self::attend).
+    pub(crate) fn rest(&self, until: Moment) -> bool {
+        let rests = |mood| if mood == Mood::Roused { mood } else { Mood::Resting(until) };
+        self.change(rests).is_none_or(|mood| mood != Mood::Roused)
     }
 
     /// Something came up; to be called before the thread is woken.
     pub(crate) fn rouse(&self) {
-        if let Some(worker) = &self.0 {
-            worker.set(None);
-        }
+        self.change(|_| Mood::Roused);
+    }
+
+    /// The thread ends.
+    pub(crate) fn retire(&self) {
+        self.change(|_| Mood::Gone);
+    }
+
+    fn change(&self, change: impl FnOnce(Mood) -> Mood) -> Option<Mood> {
+        self.0.as_ref().map(|worker| worker.change(change))
     }
 }
 
 impl WorkerState {
-    fn set(&self, rest: Option<Moment>) {
-        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = rest;
+    fn change(&self, change: impl FnOnce(Mood) -> Mood) -> Mood {
+        let mut mood = self.mood.lock().unwrap_or_else(PoisonError::into_inner);
+        *mood = if *mood == Mood::Gone { Mood::Gone } else { change(*mood) };
+        let now = *mood;
+        drop(mood);
+        self.tell();
+        now
+    }
+
+    fn tell(&self) {
         if let Some(clock) = self.clock.upgrade() {
             // Taking the lock orders this with the waiting thread's look at us.
             drop(clock.state.lock().unwrap_or_else(PoisonError::into_inner));
@@ -237,17 +281,27 @@ impl WorkerState {
     }
 
     fn wake_by(&self, now: Moment) {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        *rest = rest.filter(|until| *until > now);
+        let mut mood = self.mood.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*mood, Mood::Resting(until) if until <= now) {
+            *mood = Mood::Busy;
+        }
     }
 
-    fn rests(&self, now: Moment) -> bool {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| until > now)
+    fn rests_until(&self) -> Option<Moment> {
+        match *self.mood.lock().unwrap_or_else(PoisonError::into_inner) {
+            Mood::Resting(until) => Some(until),
+            _ => None,
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        matches!(*self.mood.lock().unwrap_or_else(PoisonError::into_inner), Mood::Busy | Mood::Roused)
     }
 }
 
 impl Drop for WorkerState {
     fn drop(&mut self) {
+        // Without the lock: the clock may be looking at its workers, and hold it.
         if let Some(clock) = self.clock.upgrade() {
             clock.settled.notify_all();
         }

@@ -1,4 +1,5 @@
-//! What can go wrong, one type per operation. Every message names the lock; `kind()` never changes its meaning.
+//! What can go wrong, one type per operation. Every message names the lock, the store, and what was not done; `kind()`
+//! never changes its meaning.
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock {:?} in {}", self.lock, self.store)
+        write!(f, "lock {:?} ({})", self.lock, self.store)
     }
 }
 
@@ -82,7 +83,7 @@ impl fmt::Display for By<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(HeldBy { holder, who, remaining }) => {
-                write!(f, "; held by {holder} on {who}, lease for another {}", short(*remaining))
+                write!(f, "; held by {holder} on {who}, whose lease has {} left", short(*remaining))
             }
             None => Ok(()),
         }
@@ -99,7 +100,7 @@ pub(crate) fn short(time: Duration) -> humantime::FormattedDuration {
 #[non_exhaustive]
 pub enum AcquireError {
     /// A name or option that cannot be. Nothing was sent to the store.
-    #[error("lock {lock:?}: {reason}")]
+    #[error("lock {lock:?}: not acquired: {reason}")]
     Invalid {
         /// The name as given, shortened if it is very long.
         lock: String,
@@ -107,7 +108,7 @@ pub enum AcquireError {
         reason: ConfigError,
     },
     /// The wait is over.
-    #[error("{place}: waited {} without getting it{}", short(*waited), By(holder))]
+    #[error("{place}: not acquired after waiting {}{}", short(*waited), By(holder))]
     Timeout {
         /// Which lock.
         place: Place,
@@ -117,19 +118,21 @@ pub enum AcquireError {
         holder: Option<HeldBy>,
     },
     /// The same owner or thread holds the lock and would wait for itself.
-    #[error("{place}: its owner already holds it and would wait for itself; use reentrant(), or release it first")]
+    #[error(
+        "{place}: not acquired: its owner already holds it and would wait for itself; use reentrant(), or release it first"
+    )]
     WouldDeadlock {
         /// Which lock.
         place: Place,
     },
     /// Re-entered 255 times already.
-    #[error("{place}: re-entered 255 times already, which is the most; does something forget to release?")]
+    #[error("{place}: not acquired again: entered 255 times already, which is the most; is a release forgotten?")]
     TooDeep {
         /// Which lock.
         place: Place,
     },
     /// The store says it cannot be.
-    #[error("{place}: {reason}")]
+    #[error("{place}: not acquired: {reason}")]
     Refused {
         /// Which lock.
         place: Place,
@@ -137,7 +140,7 @@ pub enum AcquireError {
         reason: Refusal,
     },
     /// The store cannot be reached, refuses us, or is not fit for locks.
-    #[error("{place}: the store failed while acquiring: {source}")]
+    #[error("{place}: not acquired: the store failed: {source}")]
     Store {
         /// Which lock.
         place: Place,
@@ -145,7 +148,7 @@ pub enum AcquireError {
         source: StoreError,
     },
     /// The store cannot do this.
-    #[error("{place}: this store has no {feature}")]
+    #[error("{place}: not acquired: this store has no {feature}")]
     Unsupported {
         /// Which lock.
         place: Place,
@@ -153,18 +156,26 @@ pub enum AcquireError {
         feature: &'static str,
     },
     /// The client was shut down.
-    #[error("{place}: the lock client was shut down")]
+    #[error("{place}: not acquired: the lock client was shut down")]
     Closed {
         /// Which lock.
         place: Place,
     },
     /// The wait was interrupted from another thread.
-    #[error("{place}: interrupted after waiting {}", short(*waited))]
+    #[error("{place}: not acquired: interrupted after waiting {}", short(*waited))]
     Interrupted {
         /// Which lock.
         place: Place,
         /// How long.
         waited: Duration,
+    },
+    /// The read hold was lost while it waited to upgrade.
+    #[error("{place}: not acquired: the read hold was lost: {reason}")]
+    Lost {
+        /// Which lock.
+        place: Place,
+        /// How.
+        reason: LossReason,
     },
 }
 
@@ -181,6 +192,7 @@ impl AcquireError {
             Self::Unsupported { .. } => ErrorKind::Unsupported,
             Self::Closed { .. } => ErrorKind::Closed,
             Self::Interrupted { .. } => ErrorKind::Interrupted,
+            Self::Lost { .. } => ErrorKind::Lost,
         }
     }
 }
@@ -190,7 +202,7 @@ impl AcquireError {
 #[non_exhaustive]
 pub enum ReleaseError {
     /// The hold had been lost before: the work under it may have overlapped with another's.
-    #[error("{place}: already lost before it was released: {reason}")]
+    #[error("{place}: lost before it was released: {reason}")]
     Lost {
         /// Which lock.
         place: Place,
@@ -199,7 +211,7 @@ pub enum ReleaseError {
     },
     /// The store did not confirm it. It is tried again in the background; at the latest the lease ends it.
     #[error(
-        "{place}: the store failed while releasing ({source}); it is released in the background or by its lease end"
+        "{place}: the store did not confirm the release: {source}; it goes on in the background, or the lease ends it"
     )]
     Store {
         /// Which lock.
@@ -214,23 +226,27 @@ pub enum ReleaseError {
 #[non_exhaustive]
 pub enum RenewError {
     /// The hold is lost.
-    #[error("{place}: lost: {reason}")]
+    #[error("{place}: not {doing}: the hold is lost: {reason}")]
     Lost {
         /// Which lock.
         place: Place,
+        /// Renewed or downgraded.
+        doing: &'static str,
         /// How.
         reason: LossReason,
     },
     /// The store did not confirm it. The guard is valid until its deadline.
-    #[error("{place}: the store failed while renewing: {source}")]
+    #[error("{place}: not {doing}: the store failed: {source}")]
     Store {
         /// Which lock.
         place: Place,
+        /// Renewed or downgraded.
+        doing: &'static str,
         /// The store's own words.
         source: StoreError,
     },
     /// The guard was entered again: release the inner guards first.
-    #[error("{place}: re-entered; release the inner guards first")]
+    #[error("{place}: not downgraded: entered more than once; release the inner guards first")]
     Reentered {
         /// Which lock.
         place: Place,
@@ -244,8 +260,8 @@ pub enum RunError {
     /// The lock was not acquired; the closure was not called.
     #[error(transparent)]
     Acquire(#[from] AcquireError),
-    /// The lease was lost and the future dropped.
-    #[error("{place}: lost while running: {reason}; the work was stopped")]
+    /// The lease was lost; a future was dropped then, a closure was not.
+    #[error("{place}: lost while running: {reason}; the work may have overlapped with another's")]
     Lost {
         /// Which lock.
         place: Place,
@@ -259,7 +275,7 @@ pub enum RunError {
 #[non_exhaustive]
 pub enum AdminError {
     /// A name that cannot be.
-    #[error("lock {lock:?}: {reason}")]
+    #[error("lock {lock:?}: not looked up: {reason}")]
     Invalid {
         /// As given, shortened if it is very long.
         lock: String,
@@ -267,7 +283,7 @@ pub enum AdminError {
         reason: ConfigError,
     },
     /// The store failed.
-    #[error("{store} failed while {doing}: {source}")]
+    #[error("store {store} failed while {doing}: {source}")]
     Store {
         /// The store, as it calls itself.
         store: Arc<str>,
@@ -280,7 +296,7 @@ pub enum AdminError {
 
 /// Why a shutdown left something behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pending} releases in {store} were not confirmed within {within:?}; their leases will end them")]
+#[error("{pending} releases were not confirmed by {store} within {within:?} of the shutdown; their leases end them")]
 pub struct ShutdownError {
     /// How many.
     pub pending: usize,

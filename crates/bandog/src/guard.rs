@@ -255,7 +255,7 @@ impl<K: Held> Guard<K> {
         let grip = self.hold.grip;
         let waiting = self.hold.waiting(|now, machine| machine.handle_renew(now, grip));
         let (_, outcome) = waiting.outcome().await;
-        self.changed(outcome)
+        self.changed(outcome, "renewed")
     }
 
     /// Releases the lock and waits for the store's answer.
@@ -291,13 +291,13 @@ impl<K: Held> Guard<K> {
         }
     }
 
-    fn changed(&self, outcome: Outcome) -> Result<(), RenewError> {
+    fn changed(&self, outcome: Outcome, doing: &'static str) -> Result<(), RenewError> {
         let place = self.hold.place();
         match outcome {
-            Outcome::Failed(Why::Store(source)) => Err(RenewError::Store { place, source }),
-            Outcome::Failed(Why::Lost(reason)) => Err(RenewError::Lost { place, reason }),
+            Outcome::Failed(Why::Store(source)) => Err(RenewError::Store { place, doing, source }),
+            Outcome::Failed(Why::Lost(reason)) => Err(RenewError::Lost { place, doing, reason }),
             Outcome::Failed(Why::WouldDeadlock) => Err(RenewError::Reentered { place }),
-            Outcome::Failed(_) => Err(RenewError::Lost { place, reason: LossReason::Shutdown }),
+            Outcome::Failed(_) => Err(RenewError::Lost { place, doing, reason: LossReason::Shutdown }),
             Outcome::Done | Outcome::Granted { .. } => Ok(()),
         }
     }
@@ -359,7 +359,7 @@ impl Guard<Writing> {
         let grip = self.hold.grip;
         let waiting = self.hold.waiting(|now, machine| machine.handle_downgrade(now, grip));
         let (_, outcome) = waiting.outcome().await;
-        self.changed(outcome)?;
+        self.changed(outcome, "downgraded")?;
         Ok(self.refreshed())
     }
 }
@@ -399,7 +399,7 @@ impl fmt::Debug for Hold {
 
 /// Why an upgrade did not happen, with the read guard back.
 #[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
+#[error("not upgraded: {reason}")]
 pub struct UpgradeError {
     /// The read guard, as it was.
     pub guard: ReadGuard,

@@ -128,7 +128,7 @@ impl<K: Held> fmt::Debug for Guard<K> {
 
 /// Why an upgrade did not happen, with the read guard back.
 #[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
+#[error("not upgraded: {reason}")]
 pub struct UpgradeError {
     /// The read guard, as it was.
     pub guard: ReadGuard,

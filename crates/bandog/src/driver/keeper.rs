@@ -6,18 +6,19 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use bandog_core::lock::Errand;
 use bandog_core::name::LockName;
-use bandog_core::op::Op;
+use bandog_core::op::{Op, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
 use bandog_core::wheel::{Key, Wheel};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Notify;
 
-use super::calls::first;
+use super::calls::{first, poll_once};
 use super::{Cohort, Driver, lock};
 use crate::clock::{Clock, Worker};
 
@@ -67,7 +68,8 @@ impl Keeper {
             wheel.cancel(old.key);
         }
         let at = at?;
-        let key = wheel.schedule(at.millis(), Arc::downgrade(cohort));
+        // Rounded up: a timer that came early would find nothing to do, and not be set again.
+        let key = wheel.schedule(at.nanos().div_ceil(1_000_000), Arc::downgrade(cohort));
         drop(wheel);
         if at.nanos() < self.asleep_until.load(Ordering::Acquire) {
             self.ring();
@@ -112,12 +114,13 @@ impl Keeper {
         if next.is_some_and(|millis| millis <= clock.now().millis()) {
             return;
         }
-        self.worker.rest(until);
+        if !self.worker.rest(until) {
+            return;
+        }
         match next {
             Some(_) => drop(first(self.bell.notified(), clock.sleep_until(until)).await),
             None => self.bell.notified().await,
         }
-        self.worker.rouse();
     }
 }
 
@@ -130,6 +133,7 @@ pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, drain_within: Duratio
 async fn keep(driver: Arc<Driver>, drain_within: Duration) {
     let mut end = None;
     loop {
+        driver.keeper.worker.attend();
         let now = driver.clock.now();
         for cohort in driver.keeper.due(now) {
             driver.wake(&cohort);
@@ -138,7 +142,7 @@ async fn keep(driver: Arc<Driver>, drain_within: Duration) {
         if driver.keeper.finishing.load(Ordering::Acquire) {
             let end = *end.get_or_insert(now + drain_within);
             if driver.janitor.stats().pending == 0 || now >= end {
-                return;
+                return driver.keeper.worker.retire();
             }
             let drained = async { driver.janitor.drained(&driver.clock, end).await.unwrap_or_default() };
             let _ = first(driver.keeper.sleep(&driver.clock), drained).await;
@@ -155,18 +159,25 @@ impl Driver {
         if letters.is_empty() {
             return;
         }
+        let (errands, calls): (Vec<_>, Vec<_>) = letters.into_iter().map(Letter::open).unzip();
+        let mut answers = self.renewals.batch(calls);
+        if let Poll::Ready(answers) = poll_once(&mut answers) {
+            return self.replies(errands, answers);
+        }
         let driver = Arc::clone(self);
         let patience = self.clock.now() + self.settings.response;
         self.keeper.spawn(async move {
-            let (errands, calls): (Vec<_>, Vec<_>) = letters.into_iter().map(Letter::open).unzip();
-            let silent = driver.clock.sleep_until(patience);
-            let answers = first(driver.renewals.batch(calls), silent).await;
+            let answers = first(answers, driver.clock.sleep_until(patience)).await;
             let unknown = || Err(StoreError::unknown("the store did not answer in time"));
             let answers = answers.unwrap_or_else(|| errands.iter().map(|_| unknown()).collect());
-            for ((cohort, errand), answer) in errands.into_iter().zip(answers) {
-                driver.reply(&cohort, errand, answer);
-            }
+            driver.replies(errands, answers);
         });
+    }
+
+    fn replies(self: &Arc<Self>, errands: Vec<(Arc<Cohort>, Errand)>, answers: Vec<Result<Reply, StoreError>>) {
+        for ((cohort, errand), answer) in errands.into_iter().zip(answers) {
+            self.reply(&cohort, errand, answer);
+        }
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) enum Phase {
 pub(super) struct Failing {
     pub(super) since: Moment,
     pub(super) attempt: u32,
-    /// `None` while a retry is under way.
+    /// When to try again or, while that is under way, to give up.
     pub(super) retry_at: Option<Moment>,
     pub(super) error: StoreError,
 }
@@ -135,7 +135,7 @@ impl Machine {
     fn may_claim(&mut self, now: Moment) -> bool {
         if !self.inbox_up && self.failing.is_none() {
             let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the inbox is not connected");
-            self.note_failure(now, error);
+            self.note_failure(now, now, error);
         }
         self.failing.as_ref().and_then(|failing| failing.retry_at).is_none_or(|at| at <= now)
     }
@@ -320,7 +320,7 @@ impl Machine {
 
     pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
         let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else { return };
-        let (taker, patience) = (claim.taker, claim.patience);
+        let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
         // What is being confirmed was granted: it must not wait for its window to end.
         if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming {
             if let Taker::Upgrade(..) = taker {
@@ -338,7 +338,7 @@ impl Machine {
             self.tickets.set(ticket, Stage::Unclaimed);
         }
         if taker != Taker::Nobody {
-            self.note_failure(now, error);
+            self.note_failure(now, sent, error);
         }
     }
 
@@ -432,9 +432,11 @@ impl Machine {
         }
     }
 
-    pub(super) fn note_failure(&mut self, now: Moment, error: StoreError) {
-        let (since, attempt) = self.failing.as_ref().map_or((now, 0), |failing| (failing.since, failing.attempt + 1));
-        let retry_at = Some(now + self.settings.backoff.delay(attempt, self.jitter.next()));
+    /// The store failed a request of `sent`: the next one comes after a pause.
+    pub(super) fn note_failure(&mut self, now: Moment, sent: Moment, error: StoreError) {
+        let (since, attempt) = self.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
+        let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
+        let retry_at = Some(pause.min(since + self.settings.unavailable_after));
         self.failing = Some(Box::new(Failing { since, attempt, retry_at, error }));
     }
 

@@ -100,6 +100,8 @@ impl Machine {
         let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
         let Some(claim) = self.claims.remove(&seq) else { return };
         let fresh = self.fresh_hold(now, &claim, &ask, landing);
+        // Whoever was in the way has left it.
+        self.blocker = None;
         if let Taker::Upgrade(_, grip) = claim.taker {
             self.exchange(grip, fresh);
             self.finish(ticket, Outcome::Done);

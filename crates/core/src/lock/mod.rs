@@ -23,6 +23,7 @@
 //! | sent | busy, refused | gone | waiters told |
 //! | sent, confirming | failed, not executed | gone | claimed anew after a pause |
 //! | sent, confirming | failed, unknown | gone | released with its not-after, then claimed anew after a pause |
+//! | new, sent | store unreachable for too long | gone | waiters told; released when its answer comes |
 //! | confirming | renewed | hold | |
 //! | confirming | not the holder | gone | claimed anew |
 //!

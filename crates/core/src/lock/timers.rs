@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use crate::lease::Lease;
 use crate::op::{Heartbeat, News, Op, Queued, Standing};
+use crate::store::StoreError;
 use crate::time::{LeaseTime, Moment, RunId};
 
 use super::ask::{Action, Errand, Grip, Lane, LossReason, Ticket, Why};
-use super::claim::{Phase, Taker};
+use super::claim::{Claiming, Phase, Taker};
 use super::tickets::Stage;
-use super::{Machine, Todo};
+use super::{Cohort, Machine, Todo};
 
 /// Waiters further back ask a little later after the blocker's lease end: the first is the one to profit.
 const STAGGER: Duration = Duration::from_millis(5);
@@ -83,10 +84,7 @@ impl Machine {
     }
 
     fn wait_over(&mut self, now: Moment, ticket: Ticket) {
-        let why = match &self.failing {
-            Some(failing) => Why::Store(failing.error.clone()),
-            None => Why::Timeout(self.blocker().cloned().or_else(|| self.own_blocker(now))),
-        };
+        let why = self.why_over(now, ticket);
         match self.tickets.stage(ticket) {
             Some(Stage::Claimed(seq)) => {
                 let seq = *seq;
@@ -105,34 +103,68 @@ impl Machine {
         }
     }
 
+    /// Whether the wait ended before a holder, or before a store that says nothing.
+    fn why_over(&self, now: Moment, ticket: Ticket) -> Why {
+        if let Some(failing) = &self.failing {
+            return Why::Store(failing.error.clone());
+        }
+        let blocker = self.blocker().cloned().or_else(|| self.own_blocker(now));
+        if blocker.is_none() && self.is_unanswered(ticket) {
+            return Why::Store(StoreError::unknown("the store did not answer within the wait"));
+        }
+        Why::Timeout(blocker)
+    }
+
+    fn is_unanswered(&self, ticket: Ticket) -> bool {
+        let seq = match (self.tickets.stage(ticket), self.cohort) {
+            (Some(Stage::Claimed(seq)), _) => *seq,
+            (Some(Stage::InLine), Cohort::Claiming(seq)) => seq,
+            _ => return false,
+        };
+        let unanswered = |claim: &Claiming| claim.phase == Phase::Sent && !matches!(claim.taker, Taker::Upgrade(..));
+        self.claims.get(&seq).is_some_and(unanswered)
+    }
+
     fn somebody_is_stuck(&self) -> bool {
         !self.tickets.is_empty()
     }
 
     /// Tries again for everybody who has no claim, or gives up on the store.
     pub(super) fn retry(&mut self, now: Moment) {
-        if let Some(failing) = &self.failing
-            && failing.since + self.settings.unavailable_after <= now
-        {
-            let error = failing.error.clone();
-            self.failing = None;
-            for ticket in self.stuck() {
-                self.fail(ticket, Why::Store(error.clone()));
-            }
-            return;
+        let after = self.settings.unavailable_after;
+        if let Some(failing) = self.failing.take_if(|failing| failing.since + after <= now) {
+            return self.give_up(now, &failing.error);
+        }
+        if let Some(failing) = &mut self.failing {
+            failing.retry_at = None;
         }
         for ticket in self.tickets.unclaimed() {
             self.claim_for(now, ticket);
         }
         self.advance(now);
+        // Until an answer comes there is nothing more to do than to give up in time.
+        if let Some(failing) = &mut self.failing {
+            failing.retry_at.get_or_insert(failing.since + after);
+        }
     }
 
-    fn stuck(&self) -> Vec<Ticket> {
-        let mut stuck = self.tickets.unclaimed();
-        if self.cohort == super::Cohort::Idle {
-            stuck.extend(self.tickets.line());
+    fn give_up(&mut self, now: Moment, error: &StoreError) {
+        for ticket in self.tickets.waiting().into_iter().filter(|ticket| self.is_stuck(*ticket)).collect::<Vec<_>>() {
+            if let Some(Stage::Claimed(seq)) = self.tickets.stage(ticket) {
+                self.abandon(now, *seq);
+            }
+            self.fail(ticket, Why::Store(error.clone()));
         }
-        stuck
+        self.line_shrank(now);
+    }
+
+    // Without a claim, or with one that the store has not answered.
+    fn is_stuck(&self, ticket: Ticket) -> bool {
+        match self.tickets.stage(ticket) {
+            Some(Stage::Unclaimed) => true,
+            Some(Stage::InLine) if self.cohort == Cohort::Idle => true,
+            _ => self.is_unanswered(ticket),
+        }
     }
 
     /// The next heartbeat is half a claim window away, or at the blocker's lease end if that is sooner.
