@@ -87,6 +87,9 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) else {
             return self.fail(ticket, Why::Lost(LossReason::Gone));
         };
+        if let Some(reason) = hold.loss.as_deref().cloned() {
+            return self.fail(ticket, Why::Lost(reason));
+        }
         if let Downgraded::Shared(_) = answer {
             hold.mode = Mode::Shared;
             return self.finish(ticket, Outcome::Done);
