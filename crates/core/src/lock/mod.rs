@@ -15,17 +15,37 @@
 //! |---|---|---|---|
 //! | new | sent | sent | send time noted, not-after set |
 //! | new | nobody wants it | gone | nothing was sent |
-//! | sent, queued | granted by reply, push or heartbeat; enough time left | hold | first waiter is granted; short grants are renewed at once |
+//! | sent, queued | granted by reply, push or heartbeat; enough time left | hold | first waiter is granted; a short grant is renewed at once if somebody waits behind it |
 //! | sent, queued | granted, but short of time, or a fixed lease not yet full, or a new store run | confirming | renewal sent |
+//! | queued | pushed, with a stamp that is not newer | queued | stale |
 //! | sent | queued | queued | heartbeats begin |
 //! | sent, queued | nobody wants it any more | gone | released (a sent one when its answer comes) |
 //! | queued | heartbeat: gone | gone | claimed anew |
 //! | sent | busy, refused | gone | waiters told |
-//! | sent, confirming | failed, not executed | gone | claimed anew after a pause |
-//! | sent, confirming | failed, unknown | gone | released with its not-after, then claimed anew after a pause |
+//! | sent | failed, not executed | gone | claimed anew after a pause |
+//! | sent | failed, unknown | gone | released with its not-after, then claimed anew after a pause |
 //! | new, sent | store unreachable for too long | gone | waiters told; released when its answer comes |
-//! | confirming | renewed | hold | |
+//! | confirming | failed | gone | released, then claimed anew after a pause |
+//! | confirming | renewed | hold | or confirmed again, if whoever is first wants another lease |
 //! | confirming | not the holder | gone | claimed anew |
+//! | confirming | revoked, or renewed too late | gone | released, then claimed anew |
+//! | confirming | nobody wants it any more | gone | released when its answer comes |
+//!
+//! A failure that trying again cannot help is told instead; so is any to whoever did not want to wait.
+//!
+//! The claim of an upgrade stands on a read hold, and is never released while that hold is believed in:
+//!
+//! | upgrade is | event | becomes | and |
+//! |---|---|---|---|
+//! | sent, queued, confirming | granted, confirmed | hold | exchanged under the same grip, with a new token |
+//! | sent, queued | the read hold's renewal finds nothing | confirming | it may have been exchanged |
+//! | sent | busy, refused, not executed | gone | told; the read hold goes on, unless the store does not know it |
+//! | queued, confirming | gone, not the holder | gone | asked for anew |
+//! | sent, queued, confirming | wait over; failed, unknown | withdrawing | grants are no longer believed |
+//! | withdrawing | withdrawn, or never arrived and no longer can | gone | told; the read hold goes on |
+//! | withdrawing | shared | gone | told; the read hold goes on under the new id |
+//! | withdrawing | may yet arrive; failed | gone | released; the read hold is lost |
+//! | any | cancelled; the read hold is lost | gone | released (a sent or confirming one when its answer comes) |
 //!
 //! # Transitions of a hold
 //!

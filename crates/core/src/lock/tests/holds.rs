@@ -27,7 +27,7 @@ fn its_owner_would_wait_for_itself_without_re_entry() {
 fn a_reader_would_wait_for_itself_behind_a_writer() {
     let mine = Ask { owner: Some(OwnerId(1)), ..reader() };
     let (mut lock, _) = Lock::held(mine.clone());
-    let writing = lock.ask(Ask { mode: Mode::Exclusive, patience: Patience::Queue, ..mine.clone() });
+    let writing = lock.ask(Ask { mode: Mode::Exclusive, ..mine });
     assert_eq!(lock.pick(writing), "would deadlock");
     let second = lock.ask(mine);
     assert_eq!(lock.actions(), ["acquire #2"]);
