@@ -1,0 +1,1 @@
+//! Sequences that broke an earlier machine, kept.
