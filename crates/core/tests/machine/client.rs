@@ -155,7 +155,7 @@ impl Client {
                 // Whoever enters again has what is held, be it more than was asked for.
                 let known = self.guards.iter().find(|guard| guard.grip == *grip).map(|guard| guard.mode);
                 self.guards.push(Guard { grip: *grip, mode: known.unwrap_or(mode), token: *token });
-                (!entered).then_some(News { mode, token: *token })
+                (!entered && self.believes(now, *grip)).then_some(News { mode, token: *token })
             }
             (What::Upgrade(grip), Outcome::Done) => self.refreshed(now, grip, Some(Mode::Exclusive)),
             (What::Upgrade(grip), Outcome::Failed(_)) => {

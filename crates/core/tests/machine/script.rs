@@ -98,11 +98,11 @@ pub(crate) fn scripts() -> impl Strategy<Value = Script> {
     let flavour = select(vec![Flavour::Mutex, Flavour::ReadWrite, Flavour::Readers, Flavour::Semaphore]);
     let person = (-4..=4_i8, -40..=40_i16).prop_map(|(rate, skew)| Person { rate, skew });
     let setting = (flavour, vec(person, 2..=4)).prop_map(|(flavour, people)| Setting { flavour, people });
-    (setting, vec(weather(), 1..24), vec(step(), 1..50)).prop_map(|(setting, weather, steps)| Script {
-        setting,
-        weather,
-        steps,
-    })
+    let scripts = (setting, vec(weather(), 1..24)).prop_flat_map(|(setting, weather)| {
+        let acts = act(setting.flavour);
+        (Just(setting), Just(weather), vec(step(acts), 1..60))
+    });
+    scripts.prop_map(|(setting, weather, steps)| Script { setting, weather, steps })
 }
 
 fn weather() -> impl Strategy<Value = Weather> {
@@ -117,19 +117,20 @@ fn weather() -> impl Strategy<Value = Weather> {
     (delay(), delay(), fate).prop_map(|(there, back, fate)| Weather { there, back, fate })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step(act: impl Strategy<Value = Act>) -> impl Strategy<Value = Step> {
     let wait = prop_oneof![4 => Just(0), 6 => 0..10_u64, 4 => 10..200_u64, 2 => 200..1_500_u64];
-    (wait, any::<u8>(), act()).prop_map(|(wait, client, act)| Step { wait, client, act })
+    (wait, any::<u8>(), act).prop_map(|(wait, client, act)| Step { wait, client, act })
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act(flavour: Flavour) -> impl Strategy<Value = Act> {
+    let changes = if matches!(flavour, Flavour::ReadWrite | Flavour::Readers) { 8 } else { 1 };
     let patience = || option::weighted(0.3, 1..800_u64);
     prop_oneof![
         10 => wish().prop_map(Act::Ask),
         3 => any::<u8>().prop_map(Act::Cancel),
         7 => any::<(u8, bool)>().prop_map(|(nth, listen)| Act::Release(nth, listen)),
         1 => any::<u8>().prop_map(Act::Renew),
-        3 => (any::<u8>(), patience()).prop_map(|(nth, wait)| Act::Upgrade(nth, wait)),
+        changes => (any::<u8>(), patience()).prop_map(|(nth, wait)| Act::Upgrade(nth, wait)),
         1 => any::<u8>().prop_map(Act::Downgrade),
         1 => (1..2_000_u64).prop_map(Act::Pause),
         1 => any::<bool>().prop_map(Act::Inbox),

@@ -286,9 +286,11 @@ impl World {
         self.note(|| "everybody lets go".into());
         for _ in 0..400 {
             self.let_everything_go();
+            if self.leftovers().is_none() {
+                break;
+            }
             self.pass(50);
         }
-        self.pass(20_000);
         if self.broken.is_none() {
             let left = self.leftovers();
             left.into_iter().for_each(|left| self.fail(left));
