@@ -144,8 +144,9 @@ impl Machine {
         if self.closed {
             return self.answered(Why::Closed);
         }
+        self.notice_ends(now, ask.owner);
         if let Some(outcome) = self.reenter(&ask) {
-            return self.tickets.insert(None, Stage::Ready(outcome));
+            return self.tickets.insert(Some(ask), Stage::Ready(outcome));
         }
         if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {
             return self.answered(Why::Busy(self.own_blocker(now)));
@@ -188,6 +189,7 @@ impl Machine {
     pub fn handle_cancel(&mut self, now: Moment, ticket: Ticket) {
         self.disarm_wait(ticket);
         match self.tickets.remove(ticket) {
+            Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) if self.step_out(grip) => {}
             Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) => self.let_go(now, grip, Lane::Renewals),
             Some((_, Stage::Claimed(seq))) => self.abandon(now, seq),
             Some((_, Stage::InLine)) => self.line_shrank(now),
