@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -101,14 +101,15 @@ struct State {
     now: Moment,
     sleepers: BTreeMap<(Moment, u64), Waker>,
     next_id: u64,
-    workers: Vec<Weak<WorkerState>>,
+    /// Threads that are waited for, by the number they were given.
+    workers: BTreeMap<u64, Mood>,
 }
 
 impl Default for State {
     fn default() -> Self {
         // Not at zero: deadlines in the past must be expressible.
         let now = Moment::ZERO + Duration::from_secs(1_000_000);
-        Self { now, sleepers: BTreeMap::new(), next_id: 0, workers: Vec::new() }
+        Self { now, sleepers: BTreeMap::new(), next_id: 0, workers: BTreeMap::new() }
     }
 }
 
@@ -143,10 +144,8 @@ impl VirtualClock {
     pub fn advance_blocking(&self, by: Duration) {
         let target = self.now() + by;
         self.fire();
-        self.wait_for_workers();
         while self.step(target) {
             self.fire();
-            self.wait_for_workers();
         }
     }
 
@@ -158,10 +157,10 @@ impl VirtualClock {
 
     // To the next timer, or to the target if there is none before it. False when the target was reached before.
     fn step(&self, target: Moment) -> bool {
-        let mut state = self.lock();
+        let mut state = self.wait_for_workers();
         let moved = state.now < target;
         // A thread that rests may not have set its timer yet.
-        let rests = state.workers.iter().filter_map(Weak::upgrade).filter_map(|worker| worker.rests_until()).min();
+        let rests = state.workers.values().filter_map(|mood| mood.rests_until()).min();
         let timer = state.sleepers.first_key_value().map(|((at, _), _)| *at);
         let next = timer.into_iter().chain(rests).min().unwrap_or(target);
         state.now = state.now.max(next.min(target));
@@ -174,9 +173,6 @@ impl VirtualClock {
         let now = state.now;
         let later = state.sleepers.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut state.sleepers, later);
-        for worker in state.workers.iter().filter_map(Weak::upgrade) {
-            worker.wake_by(now);
-        }
         drop(state);
         due.into_values().for_each(Waker::wake);
     }
@@ -185,26 +181,24 @@ impl VirtualClock {
         // Tasks on the caller's own runtime get turns by yielding; threads of bandog's are waited for.
         for _ in 0..8 {
             yield_now().await;
-            self.wait_for_workers();
+            drop(self.wait_for_workers());
         }
     }
 
-    fn wait_for_workers(&self) {
-        let busy = |state: &mut State| state.workers.iter().filter_map(Weak::upgrade).any(|worker| worker.is_busy());
-        let guard = self.lock();
-        drop(self.0.settled.wait_while(guard, busy).unwrap_or_else(PoisonError::into_inner));
+    fn wait_for_workers(&self) -> MutexGuard<'_, State> {
+        let busy = |state: &mut State| state.workers.values().any(|mood| mood.is_busy(state.now));
+        self.0.settled.wait_while(self.lock(), busy).unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add_worker(&self) -> Arc<WorkerState> {
-        let worker = Arc::new(WorkerState { clock: Arc::downgrade(&self.0), mood: Mutex::new(Mood::Busy) });
         let mut state = self.lock();
-        state.workers.retain(|known| known.strong_count() > 0);
-        state.workers.push(Arc::downgrade(&worker));
-        drop(state);
-        worker
+        state.next_id += 1;
+        let id = state.next_id;
+        state.workers.insert(id, Mood::Busy);
+        Arc::new(WorkerState { clock: self.clone(), id })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -216,11 +210,12 @@ impl fmt::Debug for VirtualClock {
 }
 
 /// A thread that a virtual clock waits for: it says when it rests, and until when.
+#[derive(Clone)]
 pub(crate) struct Worker(Option<Arc<WorkerState>>);
 
 pub(crate) struct WorkerState {
-    clock: Weak<Shared>,
-    mood: Mutex<Mood>,
+    clock: VirtualClock,
+    id: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -231,8 +226,20 @@ enum Mood {
     Roused,
     /// Nothing to do before then.
     Resting(Moment),
-    /// The thread has ended.
-    Gone,
+}
+
+impl Mood {
+    fn rests_until(self) -> Option<Moment> {
+        match self {
+            Self::Resting(until) => Some(until),
+            Self::Busy | Self::Roused => None,
+        }
+    }
+
+    // A thread whose time has come is busy, whether or not it has noticed.
+    fn is_busy(self, now: Moment) -> bool {
+        self.rests_until().is_none_or(|until| until <= now)
+    }
 }
 
 impl Worker {
@@ -252,59 +259,40 @@ impl Worker {
         self.change(|_| Mood::Roused);
     }
 
+    /// Whether anybody waits for it.
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The thread ends.
     pub(crate) fn retire(&self) {
-        self.change(|_| Mood::Gone);
+        if let Some(worker) = &self.0 {
+            worker.leave();
+        }
     }
 
     fn change(&self, change: impl FnOnce(Mood) -> Mood) -> Option<Mood> {
-        self.0.as_ref().map(|worker| worker.change(change))
+        let worker = self.0.as_ref()?;
+        let mut state = worker.clock.lock();
+        let mood = state.workers.get_mut(&worker.id)?;
+        *mood = change(*mood);
+        let changed = *mood;
+        drop(state);
+        worker.clock.0.settled.notify_all();
+        Some(changed)
     }
 }
 
 impl WorkerState {
-    fn change(&self, change: impl FnOnce(Mood) -> Mood) -> Mood {
-        let mut mood = self.mood.lock().unwrap_or_else(PoisonError::into_inner);
-        *mood = if *mood == Mood::Gone { Mood::Gone } else { change(*mood) };
-        let now = *mood;
-        drop(mood);
-        self.tell();
-        now
-    }
-
-    fn tell(&self) {
-        if let Some(clock) = self.clock.upgrade() {
-            // Taking the lock orders this with the waiting thread's look at us.
-            drop(clock.state.lock().unwrap_or_else(PoisonError::into_inner));
-            clock.settled.notify_all();
-        }
-    }
-
-    fn wake_by(&self, now: Moment) {
-        let mut mood = self.mood.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*mood, Mood::Resting(until) if until <= now) {
-            *mood = Mood::Busy;
-        }
-    }
-
-    fn rests_until(&self) -> Option<Moment> {
-        match *self.mood.lock().unwrap_or_else(PoisonError::into_inner) {
-            Mood::Resting(until) => Some(until),
-            _ => None,
-        }
-    }
-
-    fn is_busy(&self) -> bool {
-        matches!(*self.mood.lock().unwrap_or_else(PoisonError::into_inner), Mood::Busy | Mood::Roused)
+    fn leave(&self) {
+        self.clock.lock().workers.remove(&self.id);
+        self.clock.0.settled.notify_all();
     }
 }
 
 impl Drop for WorkerState {
     fn drop(&mut self) {
-        // Without the lock: the clock may be looking at its workers, and hold it.
-        if let Some(clock) = self.clock.upgrade() {
-            clock.settled.notify_all();
-        }
+        self.leave();
     }
 }
 

@@ -172,7 +172,7 @@ async fn unreachable_store_is_unavailable_not_busy() {
         let mut asks = Vec::new();
         for (wait, answered) in waits {
             let request = locks.mutex("job");
-            let request = wait.map_or(request.clone(), |wait| request.wait(wait));
+            let request = if let Some(wait) = wait { request.wait(wait) } else { request };
             let patient: [Asking; 3] = [
                 Box::pin(request.clone().acquire()),
                 Box::pin(request.clone().fair().acquire()),

@@ -19,6 +19,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Notify;
 
 use super::calls::{first, poll_once};
+use super::tracked::tracked;
 use super::{Cohort, Driver, lock};
 use crate::clock::{Clock, Worker};
 
@@ -26,7 +27,7 @@ use crate::clock::{Clock, Worker};
 pub(super) struct Keeper {
     wheel: Mutex<Wheel<Weak<Cohort>>>,
     outbox: Mutex<Vec<Letter>>,
-    bell: Notify,
+    bell: Arc<Notify>,
     worker: Worker,
     runtime: Handle,
     /// Nanoseconds of the time until which the thread sleeps.
@@ -52,7 +53,7 @@ impl Keeper {
         let keeper = Self {
             wheel: Mutex::new(Wheel::new(clock.now().millis())),
             outbox: Mutex::default(),
-            bell: Notify::new(),
+            bell: Arc::default(),
             worker: clock.worker(),
             runtime: runtime.handle().clone(),
             asleep_until: AtomicU64::new(0),
@@ -85,6 +86,10 @@ impl Keeper {
 
     /// Runs a task on the renewal thread.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if self.worker.is_virtual() {
+            drop(self.runtime.spawn(tracked(task, self.worker.clone(), Arc::clone(&self.bell))));
+            return self.ring();
+        }
         drop(self.runtime.spawn(task));
     }
 
@@ -139,6 +144,8 @@ async fn keep(driver: Arc<Driver>, drain_within: Duration) {
             driver.wake(&cohort);
         }
         driver.flush();
+        // Tasks of this thread come first: they may have more for it to do.
+        tokio::task::yield_now().await;
         if driver.keeper.finishing.load(Ordering::Acquire) {
             let end = *end.get_or_insert(now + drain_within);
             if driver.janitor.stats().pending == 0 || now >= end {

@@ -11,6 +11,7 @@ mod calls;
 mod cohort;
 mod janitor;
 mod keeper;
+mod tracked;
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

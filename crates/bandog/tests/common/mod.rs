@@ -17,11 +17,11 @@ use bandog::{LockName, Locks, LocksBuilder, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
 
-pub(crate) fn secs(secs: u64) -> Duration {
+pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-pub(crate) fn ms(ms: u64) -> Duration {
+pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 

@@ -187,7 +187,27 @@ impl Machine {
         }
         let Some(deeper) = hold.word.enter() else { return Some(Outcome::Failed(Why::TooDeep)) };
         hold.word = deeper;
+        // In use from here on, even if its first ticket is still out.
+        hold.pick_up();
         Some(Outcome::Granted { grip: Grip(key), token: hold.token() })
+    }
+
+    /// Looks at the clock before an ask is judged: an ended hold is neither entered again nor in the way.
+    pub(super) fn notice_ends(&mut self, now: Moment, owner: Option<OwnerId>) {
+        let concerned =
+            |key: usize, hold: &Hold| self.cohort == Cohort::Holding(key) || (owner.is_some() && hold.owner == owner);
+        let ended = |hold: &Hold| hold.loss.is_none() && hold.deadline() <= now;
+        let found = self.holds.iter().filter(|(key, hold)| ended(hold) && concerned(*key, hold));
+        for key in found.map(|(key, _)| key).collect::<Vec<_>>() {
+            self.attend(now, key);
+        }
+    }
+
+    /// Leaves one level of a hold that was entered more than once; false if this would be the last.
+    pub(super) fn step_out(&mut self, grip: Grip) -> bool {
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.word.depth() > 1) else { return false };
+        hold.word = hold.word.leave();
+        true
     }
 
     /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
@@ -304,7 +324,8 @@ impl Machine {
     pub(super) fn return_to_wait(&mut self, now: Moment, ticket: Ticket, grip: Grip) {
         let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
         let gone = |hold: &Hold| matches!(hold.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown));
-        if let Some(hold) = self.holds.try_remove(grip.0)
+        if !self.step_out(grip)
+            && let Some(hold) = self.holds.try_remove(grip.0)
             && !gone(&hold)
         {
             self.part_hold(now, &hold, Lane::Renewals);

@@ -166,6 +166,7 @@ impl Machine {
         if self.closed {
             return self.answered(Why::Closed);
         }
+        self.notice_ends(now, ask.owner);
         if let Some(outcome) = self.reenter(&ask) {
             return self.tickets.insert(None, Stage::Ready(outcome));
         }
