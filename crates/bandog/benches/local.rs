@@ -44,8 +44,8 @@ struct Effort {
 }
 
 impl Effort {
-    const FULL: Self = Self { rounds: 61, turns: 100_000 };
-    const QUICK: Self = Self { rounds: 9, turns: 30_000 };
+    const FULL: Self = Self { rounds: 201, turns: 20_000 };
+    const QUICK: Self = Self { rounds: 41, turns: 10_000 };
 }
 
 /// A lock of either kind.
