@@ -60,19 +60,18 @@ impl Keeper {
         Ok((keeper, runtime))
     }
 
-    /// Sets, moves or stops a cohort's timer.
-    pub(super) fn schedule(&self, old: Option<Timer>, at: Option<Moment>, cohort: &Arc<Cohort>) -> Option<Timer> {
+    /// Sets or moves a cohort's timer.
+    pub(super) fn schedule(&self, old: Option<Timer>, at: Moment, cohort: &Arc<Cohort>) -> Timer {
         let mut wheel = lock(&self.wheel);
         if let Some(old) = old {
             wheel.cancel(old.key);
         }
-        let at = at?;
         let key = wheel.schedule(at.millis(), Arc::downgrade(cohort));
         drop(wheel);
         if at.nanos() < self.asleep_until.load(Ordering::Acquire) {
             self.ring();
         }
-        Some(Timer { key, at })
+        Timer { key, at }
     }
 
     /// Hands a request to the renewal thread.

@@ -153,7 +153,7 @@ impl Driver {
         let result = feed(now, &mut state.machine);
         let wanted = state.drain(now, self.store.as_ref());
         if let Some(at) = wanted.timer {
-            state.timer = self.keeper.schedule(state.timer.take(), at, cohort);
+            state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
         drop(state);
         self.janitor.count(wanted.partings);
