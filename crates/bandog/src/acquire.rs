@@ -4,7 +4,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::lock::{Ask, Outcome, OwnerId, Ticket, Why};
@@ -15,7 +15,7 @@ use bandog_core::renewal::Terms;
 use bandog_core::time::Moment;
 
 use crate::config::{ConfigError, Options};
-use crate::driver::{Cohort, Handle};
+use crate::driver::{Asked, Cohort, Handle};
 use crate::error::{AcquireError, Place};
 use crate::guard::Guard;
 use crate::held::Held;
@@ -48,11 +48,19 @@ enum State {
 
 /// A ticket in the hand of a future. Dropped, it is cancelled.
 pub(crate) struct Waiting {
+    ticket: Ticket,
+    /// Gone once the outcome is picked up.
+    asker: Option<Asker>,
+}
+
+/// The outcome, or the ticket back.
+type Polled = Result<(Asker, Outcome), Waiting>;
+
+/// Whoever asked: where, and when.
+pub(crate) struct Asker {
     pub(crate) handle: Handle,
     pub(crate) cohort: Arc<Cohort>,
-    pub(crate) ticket: Ticket,
-    began: Moment,
-    picked: bool,
+    pub(crate) began: Moment,
 }
 
 impl<K: Held> Acquire<K> {
@@ -60,24 +68,27 @@ impl<K: Held> Acquire<K> {
         Self { state: State::New(Box::new(order)), held: PhantomData }
     }
 
-    /// Whether the lock can be told busy without an error.
-    fn poll_guard(&mut self, cx: &mut Context<'_>) -> Poll<Result<Guard<K>, (Waiting, Why)>> {
-        let State::Waiting(waiting) = &mut self.state else { return Poll::Pending };
-        let outcome = std::task::ready!(waiting.poll(cx));
-        let State::Waiting(waiting) = std::mem::replace(&mut self.state, State::Over) else { return Poll::Pending };
-        Poll::Ready(match outcome {
-            Outcome::Granted { grip, token } => Ok(Guard::new(&waiting, grip, token)),
-            Outcome::Failed(why) => Err((waiting, why)),
-            Outcome::Done => Err((waiting, Why::Closed)),
-        })
-    }
-
-    fn begin(&mut self) -> Result<(), AcquireError> {
-        if let State::New(order) = &self.state {
-            let waiting = order.place()?;
-            self.state = State::Waiting(waiting);
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Asker, Outcome), AcquireError>> {
+        let polled = match std::mem::replace(&mut self.state, State::Over) {
+            State::New(order) => order.place(cx.waker())?,
+            State::Waiting(waiting) => waiting.poll(cx.waker()),
+            State::Over => return Poll::Pending,
+        };
+        match polled {
+            Ok(over) => Poll::Ready(Ok(over)),
+            Err(waiting) => {
+                self.state = State::Waiting(waiting);
+                Poll::Pending
+            }
         }
-        Ok(())
+    }
+}
+
+fn guard<K: Held>((asker, outcome): (Asker, Outcome)) -> Result<Guard<K>, (Asker, Why)> {
+    match outcome {
+        Outcome::Granted { grip, token } => Ok(Guard::new(asker, grip, token)),
+        Outcome::Failed(why) => Err((asker, why)),
+        Outcome::Done => Err((asker, Why::Closed)),
     }
 }
 
@@ -85,11 +96,7 @@ impl<K: Held> Future for Acquire<K> {
     type Output = Result<Guard<K>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.begin() {
-            self.state = State::Over;
-            return Poll::Ready(Err(error));
-        }
-        self.poll_guard(cx).map(|result| result.map_err(|(waiting, why)| waiting.error(why)))
+        self.poll_outcome(cx)?.map(|over| guard(over).map_err(|(asker, why)| asker.error(why)))
     }
 }
 
@@ -101,26 +108,24 @@ impl<K: Held> Future for TryAcquire<K> {
     type Output = Result<Option<Guard<K>>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.0.begin() {
-            self.0.state = State::Over;
-            return Poll::Ready(Err(error));
-        }
-        self.0.poll_guard(cx).map(|result| match result {
+        self.0.poll_outcome(cx)?.map(|over| match guard(over) {
             Ok(guard) => Ok(Some(guard)),
             Err((_, Why::Busy(_) | Why::Timeout(_))) => Ok(None),
-            Err((waiting, why)) => Err(waiting.error(why)),
+            Err((asker, why)) => Err(asker.error(why)),
         })
     }
 }
 
 impl Order {
     /// Checks the order and hands it to the machine.
-    fn place(&self) -> Result<Waiting, AcquireError> {
+    fn place(self, waker: &Waker) -> Result<Polled, AcquireError> {
         let (name, ask) = self.check()?;
-        let began = self.handle.clock.now();
-        let ask = Ask { until: self.options.wait.map(|wait| began + wait), ..ask };
-        let (cohort, ticket) = self.handle.enter(name, |now, machine| machine.handle_ask(now, ask.clone()));
-        Ok(Waiting { handle: self.handle.clone(), cohort, ticket, began, picked: false })
+        let Asked { cohort, began, ticket, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
+        let asker = Asker { handle: self.handle, cohort, began };
+        Ok(match outcome {
+            Some(outcome) => Ok((asker, outcome)),
+            None => Err(Waiting { ticket, asker: Some(asker) }),
+        })
     }
 
     fn check(&self) -> Result<(&LockName, Ask), AcquireError> {
@@ -160,27 +165,42 @@ impl Order {
 
 impl Waiting {
     pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, ticket: Ticket) -> Self {
-        let began = handle.clock.now();
-        Self { handle: handle.clone(), cohort: Arc::clone(cohort), ticket, began, picked: false }
+        let asker = Asker { handle: handle.clone(), cohort: Arc::clone(cohort), began: handle.clock.now() };
+        Self { ticket, asker: Some(asker) }
     }
 
     /// The ticket's outcome, once it is there.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let (ticket, waker) = (self.ticket, cx.waker());
-        match self.handle.pick(&self.cohort, ticket, waker) {
-            Some(outcome) => {
-                self.picked = true;
-                Poll::Ready(outcome)
-            }
-            None => Poll::Pending,
+    fn poll(mut self, waker: &Waker) -> Polled {
+        let picked = self.asker.as_ref().and_then(|asker| asker.handle.pick(&asker.cohort, self.ticket, waker));
+        match picked.and_then(|outcome| Some((self.asker.take()?, outcome))) {
+            Some(over) => Ok(over),
+            None => Err(self),
         }
     }
 
-    pub(crate) async fn outcome(mut self) -> (Self, Outcome) {
-        let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
-        (self, outcome)
+    pub(crate) async fn outcome(self) -> (Asker, Outcome) {
+        let mut waiting = Some(self);
+        std::future::poll_fn(|cx| match waiting.take().map(|waiting| waiting.poll(cx.waker())) {
+            Some(Ok(over)) => Poll::Ready(over),
+            still => {
+                waiting = still.and_then(Result::err);
+                Poll::Pending
+            }
+        })
+        .await
     }
+}
 
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(Asker { handle, cohort, .. }) = &self.asker {
+            let ticket = self.ticket;
+            handle.with(cohort, |now, machine| machine.handle_cancel(now, ticket));
+        }
+    }
+}
+
+impl Asker {
     pub(crate) fn waited(&self) -> Duration {
         self.handle.clock.now().since(self.began)
     }
@@ -204,15 +224,6 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if !self.picked {
-            let ticket = self.ticket;
-            self.handle.with(&self.cohort, |now, machine| machine.handle_cancel(now, ticket));
-        }
-    }
-}
-
 pub(crate) fn place(handle: &Handle, name: &LockName) -> Place {
     Place { lock: name.clone(), store: handle.store.to_string().into() }
 }
@@ -221,7 +232,7 @@ impl<K: Held> std::fmt::Debug for Acquire<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (state, lock) = match &self.state {
             State::New(order) => ("new", order.name.as_ref().ok()),
-            State::Waiting(waiting) => ("waiting", Some(waiting.cohort.name())),
+            State::Waiting(waiting) => ("waiting", waiting.asker.as_ref().map(|asker| asker.cohort.name())),
             State::Over => ("over", None),
         };
         f.debug_struct("Acquire").field("state", &state).field("lock", &lock).finish()
