@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::guard::Guard;
 use crate::held::Held;
 use crate::owner;
 
-/// What to acquire, complete but unchecked.
+/// What to acquire, unchecked until it is placed. Shared by a request and its futures.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     pub(crate) handle: Handle,
@@ -30,7 +30,8 @@ pub(crate) struct Order {
     pub(crate) options: Options,
     pub(crate) owner: Option<OwnerId>,
     pub(crate) reentrant: bool,
-    pub(crate) patience: Patience,
+    /// What follows from the options, once they are checked.
+    pub(crate) terms: OnceLock<Terms>,
 }
 
 /// The future of [`Request::acquire`](crate::Request::acquire). Owned: it can be spawned and moved.
@@ -41,7 +42,7 @@ pub struct Acquire<K: Held> {
 }
 
 enum State {
-    New(Box<Order>),
+    New(Arc<Order>, Patience),
     Waiting(Waiting),
     Over,
 }
@@ -64,13 +65,13 @@ pub(crate) struct Asker {
 }
 
 impl<K: Held> Acquire<K> {
-    pub(crate) fn new(order: Order) -> Self {
-        Self { state: State::New(Box::new(order)), held: PhantomData }
+    pub(crate) fn new(order: Arc<Order>, patience: Patience) -> Self {
+        Self { state: State::New(order, patience), held: PhantomData }
     }
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Asker, Outcome), AcquireError>> {
         let polled = match std::mem::replace(&mut self.state, State::Over) {
-            State::New(order) => order.place(cx.waker())?,
+            State::New(order, patience) => order.place(patience, cx.waker())?,
             State::Waiting(waiting) => waiting.poll(cx.waker()),
             State::Over => return Poll::Pending,
         };
@@ -118,38 +119,44 @@ impl<K: Held> Future for TryAcquire<K> {
 
 impl Order {
     /// Checks the order and hands it to the machine.
-    fn place(self, waker: &Waker) -> Result<Polled, AcquireError> {
-        let (name, ask) = self.check()?;
+    fn place(&self, patience: Patience, waker: &Waker) -> Result<Polled, AcquireError> {
+        let (name, ask) = self.check(patience)?;
         let Asked { cohort, began, ticket, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
-        let asker = Asker { handle: self.handle, cohort, began };
+        let asker = Asker { handle: self.handle.clone(), cohort, began };
         Ok(match outcome {
             Some(outcome) => Ok((asker, outcome)),
             None => Err(Waiting { ticket, asker: Some(asker) }),
         })
     }
 
-    fn check(&self) -> Result<(&LockName, Ask), AcquireError> {
-        let invalid = |reason| {
-            let lock = match &self.name {
-                Ok(name) => name.to_string(),
-                Err((name, _)) => name.clone(),
-            };
-            AcquireError::Invalid { lock, reason }
-        };
-        let name = self.name.as_ref().map_err(|(_, error)| invalid(error.clone().into()))?;
-        let mode = self.mode.clone().map_err(invalid)?;
-        let checked = self.options.check().map_err(invalid)?;
+    fn check(&self, patience: Patience) -> Result<(&LockName, Ask), AcquireError> {
+        let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
+        let mode = *self.mode.as_ref().map_err(|error| self.invalid(error.clone()))?;
+        let terms = self.terms().map_err(|error| self.invalid(error))?;
         self.supported(name, mode)?;
-        let settings = &self.handle.settings;
-        let terms = Terms::new(checked.policy, checked.lease, settings.drift, settings.response)
-            .map_err(|error| invalid(error.into()))?;
         let owner = self.owner.or_else(owner::ambient);
         if self.reentrant && owner.is_none() {
-            return Err(invalid(ConfigError::NoOwner));
+            return Err(self.invalid(ConfigError::NoOwner));
         }
         let Options { fair, max_hold, .. } = self.options;
-        let (patience, reentrant) = (self.patience, self.reentrant);
-        Ok((name, Ask { mode, fair, patience, until: None, owner, reentrant, terms, max_hold }))
+        Ok((name, Ask { mode, fair, patience, until: None, owner, reentrant: self.reentrant, terms, max_hold }))
+    }
+
+    fn terms(&self) -> Result<Terms, ConfigError> {
+        if let Some(terms) = self.terms.get() {
+            return Ok(*terms);
+        }
+        let (checked, settings) = (self.options.check()?, &self.handle.settings);
+        let terms = Terms::new(checked.policy, checked.lease, settings.drift, settings.response)?;
+        Ok(*self.terms.get_or_init(|| terms))
+    }
+
+    fn invalid(&self, reason: ConfigError) -> AcquireError {
+        let lock = match &self.name {
+            Ok(name) => name.to_string(),
+            Err((name, _)) => name.clone(),
+        };
+        AcquireError::Invalid { lock, reason }
     }
 
     fn supported(&self, name: &LockName, mode: Mode) -> Result<(), AcquireError> {
@@ -231,7 +238,7 @@ pub(crate) fn place(handle: &Handle, name: &LockName) -> Place {
 impl<K: Held> std::fmt::Debug for Acquire<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (state, lock) = match &self.state {
-            State::New(order) => ("new", order.name.as_ref().ok()),
+            State::New(order, _) => ("new", order.name.as_ref().ok()),
             State::Waiting(waiting) => ("waiting", waiting.asker.as_ref().map(|asker| asker.cohort.name())),
             State::Over => ("over", None),
         };
