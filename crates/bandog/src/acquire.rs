@@ -121,11 +121,11 @@ impl Order {
     /// Checks the order and hands it to the machine.
     fn place(&self, patience: Patience, waker: &Waker) -> Result<Polled, AcquireError> {
         let (name, ask) = self.check(patience)?;
-        let Asked { cohort, began, ticket, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
+        let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
         let asker = Asker { handle: self.handle.clone(), cohort, began };
         Ok(match outcome {
-            Some(outcome) => Ok((asker, outcome)),
-            None => Err(Waiting { ticket, asker: Some(asker) }),
+            Ok(outcome) => Ok((asker, outcome)),
+            Err(ticket) => Err(Waiting { ticket, asker: Some(asker) }),
         })
     }
 

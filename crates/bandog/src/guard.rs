@@ -159,11 +159,12 @@ impl Hold {
     // Renewal stops here, atomically; the request itself may come later.
     fn let_go(&self, listen: bool) -> Released {
         let grip = self.grip;
-        let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
         let mut state = self.cohort.lock();
-        if state.machine.word(grip).depth() <= 1 {
-            state.forget_watchers(grip);
+        if state.machine.leave(grip) {
+            return Released::Now(Ok(()));
         }
+        state.forget_watchers(grip);
+        let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
         self.handle.run(&self.cohort, state, |now, machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);

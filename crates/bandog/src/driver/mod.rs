@@ -84,8 +84,7 @@ impl Drop for Life {
 pub(crate) struct Asked {
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
-    pub(crate) ticket: Ticket,
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Result<Outcome, Ticket>,
 }
 
 /// What a driver is made of.
@@ -186,6 +185,10 @@ impl Driver {
                 continue;
             }
             let began = self.clock.now();
+            if let Some(outcome) = state.machine.reenter(began, &ask) {
+                drop(state);
+                return Asked { cohort, began, outcome: Ok(outcome) };
+            }
             let ticket = state.machine.handle_ask(began, Ask { until: wait.map(|wait| began + wait), ..ask });
             let mut outcome = state.machine.pick(began, ticket);
             let wanted = state.drain(began, self.store.as_ref());
@@ -198,7 +201,7 @@ impl Driver {
             if outcome.is_none() && sends {
                 outcome = self.pick(&cohort, ticket, waker);
             }
-            return Asked { cohort, began, ticket, outcome };
+            return Asked { cohort, began, outcome: outcome.ok_or(ticket) };
         }
     }
 

@@ -165,10 +165,11 @@ impl Machine {
         self.events.push_back(Event::Ready(ticket));
     }
 
-    /// Whether the owner holds the lock already, and what follows from it.
-    pub(super) fn reenter(&mut self, ask: &Ask) -> Option<Outcome> {
-        let owner = ask.owner?;
-        let own = |hold: &Hold| hold.owner == Some(owner) && hold.loss.is_none() && hold.mode.kind() == ask.mode.kind();
+    /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
+    pub fn reenter(&mut self, now: Moment, ask: &Ask) -> Option<Outcome> {
+        let owner = ask.owner.filter(|_| !self.closed)?;
+        let live = |hold: &Hold| hold.loss.is_none() && hold.deadline() > now;
+        let own = |hold: &Hold| hold.owner == Some(owner) && live(hold) && hold.mode.kind() == ask.mode.kind();
         let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
         if matches!(ask.mode, Mode::Permits { .. }) {
             return None;
@@ -184,6 +185,12 @@ impl Machine {
         let Some(deeper) = hold.word.enter() else { return Some(Outcome::Failed(Why::TooDeep)) };
         hold.word = deeper;
         Some(Outcome::Granted { grip: Grip(key), token: hold.token() })
+    }
+
+    /// Leaves one level of re-entry. False at the last one: that must be released.
+    pub fn leave(&mut self, grip: Grip) -> bool {
+        let deeper = self.holds.get_mut(grip.0).filter(|hold| hold.word.depth() > 1);
+        deeper.map(|hold| hold.word = hold.word.leave()).is_some()
     }
 
     /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.

@@ -143,7 +143,7 @@ impl Machine {
         if self.closed {
             return self.answered(Why::Closed);
         }
-        if let Some(outcome) = self.reenter(&ask) {
+        if let Some(outcome) = self.reenter(now, &ask) {
             return self.tickets.insert(None, Stage::Ready(outcome));
         }
         if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {

@@ -71,11 +71,10 @@ pub enum Released {
 impl Machine {
     /// A guard is released. With `listen` the caller gets a ticket for the store's answer.
     pub fn handle_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
-        let Some(hold) = self.holds.get_mut(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
-        if hold.word.depth() > 1 {
-            hold.word = hold.word.leave();
+        if self.leave(grip) {
             return Released::Now(Ok(()));
         }
+        let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
         if hold.loss.is_none() && hold.deadline() <= now {
             self.lose(now, grip, LossReason::Expired);
         }
