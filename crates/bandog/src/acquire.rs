@@ -54,9 +54,6 @@ pub(crate) struct Waiting {
     asker: Option<Asker>,
 }
 
-/// The outcome, or the ticket back.
-type Polled = Result<(Asker, Outcome), Waiting>;
-
 /// Whoever asked: where, and when.
 pub(crate) struct Asker {
     pub(crate) handle: Handle,
@@ -70,18 +67,22 @@ impl<K: Held> Acquire<K> {
     }
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Asker, Outcome), AcquireError>> {
-        let polled = match std::mem::replace(&mut self.state, State::Over) {
-            State::New(order, patience) => order.place(patience, cx.waker())?,
-            State::Waiting(waiting) => waiting.poll(cx.waker()),
-            State::Over => return Poll::Pending,
-        };
-        match polled {
-            Ok(over) => Poll::Ready(Ok(over)),
-            Err(waiting) => {
-                self.state = State::Waiting(waiting);
-                Poll::Pending
+        let over = match &mut self.state {
+            State::New(order, patience) => {
+                let placed = order.place(*patience, cx.waker());
+                self.state = State::Over;
+                match placed? {
+                    Ok(over) => Some(over),
+                    Err(waiting) => {
+                        self.state = State::Waiting(waiting);
+                        None
+                    }
+                }
             }
-        }
+            State::Waiting(waiting) => waiting.poll(cx.waker()),
+            State::Over => None,
+        };
+        over.map_or(Poll::Pending, |over| Poll::Ready(Ok(over)))
     }
 }
 
@@ -119,7 +120,7 @@ impl<K: Held> Future for TryAcquire<K> {
 
 impl Order {
     /// Checks the order and hands it to the machine.
-    fn place(&self, patience: Patience, waker: &Waker) -> Result<Polled, AcquireError> {
+    fn place(&self, patience: Patience, waker: &Waker) -> Result<Result<(Asker, Outcome), Waiting>, AcquireError> {
         let (name, ask) = self.check(patience)?;
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
         let asker = Asker { handle: self.handle.clone(), cohort, began };
@@ -177,24 +178,14 @@ impl Waiting {
     }
 
     /// The ticket's outcome, once it is there.
-    fn poll(mut self, waker: &Waker) -> Polled {
-        let picked = self.asker.as_ref().and_then(|asker| asker.handle.pick(&asker.cohort, self.ticket, waker));
-        match picked.and_then(|outcome| Some((self.asker.take()?, outcome))) {
-            Some(over) => Ok(over),
-            None => Err(self),
-        }
+    fn poll(&mut self, waker: &Waker) -> Option<(Asker, Outcome)> {
+        let asker = self.asker.as_ref()?;
+        let outcome = asker.handle.pick(&asker.cohort, self.ticket, waker)?;
+        Some((self.asker.take()?, outcome))
     }
 
-    pub(crate) async fn outcome(self) -> (Asker, Outcome) {
-        let mut waiting = Some(self);
-        std::future::poll_fn(|cx| match waiting.take().map(|waiting| waiting.poll(cx.waker())) {
-            Some(Ok(over)) => Poll::Ready(over),
-            still => {
-                waiting = still.and_then(Result::err);
-                Poll::Pending
-            }
-        })
-        .await
+    pub(crate) async fn outcome(mut self) -> (Asker, Outcome) {
+        std::future::poll_fn(|cx| self.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)).await
     }
 }
 
