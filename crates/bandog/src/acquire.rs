@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::lock::{Ask, Outcome, OwnerId, Ticket, Why};
@@ -15,13 +15,13 @@ use bandog_core::renewal::Terms;
 use bandog_core::time::Moment;
 
 use crate::config::{ConfigError, Options};
-use crate::driver::{Cohort, Handle};
+use crate::driver::{Asked, Cohort, Handle};
 use crate::error::{AcquireError, Place};
 use crate::guard::Guard;
 use crate::held::Held;
 use crate::owner;
 
-/// What to acquire, complete but unchecked.
+/// What to acquire, unchecked until it is placed. Shared by a request and its futures.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     pub(crate) handle: Handle,
@@ -30,7 +30,8 @@ pub(crate) struct Order {
     pub(crate) options: Options,
     pub(crate) owner: Option<OwnerId>,
     pub(crate) reentrant: bool,
-    pub(crate) patience: Patience,
+    /// What follows from the options, once they are checked.
+    pub(crate) terms: OnceLock<Terms>,
 }
 
 /// The future of [`Request::acquire`](crate::Request::acquire). Owned: it can be spawned and moved.
@@ -41,43 +42,55 @@ pub struct Acquire<K: Held> {
 }
 
 enum State {
-    New(Box<Order>),
+    New(Arc<Order>, Patience),
     Waiting(Waiting),
     Over,
 }
 
 /// A ticket in the hand of a future. Dropped, it is cancelled.
 pub(crate) struct Waiting {
+    ticket: Ticket,
+    /// Gone once the outcome is picked up.
+    asker: Option<Asker>,
+}
+
+/// Whoever asked: where, and when.
+pub(crate) struct Asker {
     pub(crate) handle: Handle,
     pub(crate) cohort: Arc<Cohort>,
-    pub(crate) ticket: Ticket,
-    began: Moment,
-    picked: bool,
+    pub(crate) began: Moment,
 }
 
 impl<K: Held> Acquire<K> {
-    pub(crate) fn new(order: Order) -> Self {
-        Self { state: State::New(Box::new(order)), held: PhantomData }
+    pub(crate) fn new(order: Arc<Order>, patience: Patience) -> Self {
+        Self { state: State::New(order, patience), held: PhantomData }
     }
 
-    /// Whether the lock can be told busy without an error.
-    fn poll_guard(&mut self, cx: &mut Context<'_>) -> Poll<Result<Guard<K>, (Waiting, Why)>> {
-        let State::Waiting(waiting) = &mut self.state else { return Poll::Pending };
-        let outcome = std::task::ready!(waiting.poll(cx));
-        let State::Waiting(waiting) = std::mem::replace(&mut self.state, State::Over) else { return Poll::Pending };
-        Poll::Ready(match outcome {
-            Outcome::Granted { grip, token } => Ok(Guard::new(&waiting, grip, token)),
-            Outcome::Failed(why) => Err((waiting, why)),
-            Outcome::Done => Err((waiting, Why::Closed)),
-        })
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Asker, Outcome), AcquireError>> {
+        let over = match &mut self.state {
+            State::New(order, patience) => {
+                let placed = order.place(*patience, cx.waker());
+                self.state = State::Over;
+                match placed? {
+                    Ok(over) => Some(over),
+                    Err(waiting) => {
+                        self.state = State::Waiting(waiting);
+                        None
+                    }
+                }
+            }
+            State::Waiting(waiting) => waiting.poll(cx.waker()),
+            State::Over => None,
+        };
+        over.map_or(Poll::Pending, |over| Poll::Ready(Ok(over)))
     }
+}
 
-    fn begin(&mut self) -> Result<(), AcquireError> {
-        if let State::New(order) = &self.state {
-            let waiting = order.place()?;
-            self.state = State::Waiting(waiting);
-        }
-        Ok(())
+fn guard<K: Held>((asker, outcome): (Asker, Outcome)) -> Result<Guard<K>, (Asker, Why)> {
+    match outcome {
+        Outcome::Granted { grip, token } => Ok(Guard::new(asker, grip, token)),
+        Outcome::Failed(why) => Err((asker, why)),
+        Outcome::Done => Err((asker, Why::Closed)),
     }
 }
 
@@ -85,11 +98,7 @@ impl<K: Held> Future for Acquire<K> {
     type Output = Result<Guard<K>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.begin() {
-            self.state = State::Over;
-            return Poll::Ready(Err(error));
-        }
-        self.poll_guard(cx).map(|result| result.map_err(|(waiting, why)| waiting.error(why)))
+        self.poll_outcome(cx)?.map(|over| guard(over).map_err(|(asker, why)| asker.error(why)))
     }
 }
 
@@ -101,50 +110,54 @@ impl<K: Held> Future for TryAcquire<K> {
     type Output = Result<Option<Guard<K>>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.0.begin() {
-            self.0.state = State::Over;
-            return Poll::Ready(Err(error));
-        }
-        self.0.poll_guard(cx).map(|result| match result {
+        self.0.poll_outcome(cx)?.map(|over| match guard(over) {
             Ok(guard) => Ok(Some(guard)),
             Err((_, Why::Busy(_) | Why::Timeout(_))) => Ok(None),
-            Err((waiting, why)) => Err(waiting.error(why)),
+            Err((asker, why)) => Err(asker.error(why)),
         })
     }
 }
 
 impl Order {
     /// Checks the order and hands it to the machine.
-    fn place(&self) -> Result<Waiting, AcquireError> {
-        let (name, ask) = self.check()?;
-        let began = self.handle.clock.now();
-        let ask = Ask { until: self.options.wait.map(|wait| began + wait), ..ask };
-        let (cohort, ticket) = self.handle.enter(name, |now, machine| machine.handle_ask(now, ask.clone()));
-        Ok(Waiting { handle: self.handle.clone(), cohort, ticket, began, picked: false })
+    fn place(&self, patience: Patience, waker: &Waker) -> Result<Result<(Asker, Outcome), Waiting>, AcquireError> {
+        let (name, ask) = self.check(patience)?;
+        let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
+        let asker = Asker { handle: self.handle.clone(), cohort, began };
+        Ok(match outcome {
+            Ok(outcome) => Ok((asker, outcome)),
+            Err(ticket) => Err(Waiting { ticket, asker: Some(asker) }),
+        })
     }
 
-    fn check(&self) -> Result<(&LockName, Ask), AcquireError> {
-        let invalid = |reason| {
-            let lock = match &self.name {
-                Ok(name) => name.to_string(),
-                Err((name, _)) => name.clone(),
-            };
-            AcquireError::Invalid { lock, reason }
-        };
-        let name = self.name.as_ref().map_err(|(_, error)| invalid(error.clone().into()))?;
-        let mode = self.mode.clone().map_err(invalid)?;
-        let checked = self.options.check().map_err(invalid)?;
+    fn check(&self, patience: Patience) -> Result<(&LockName, Ask), AcquireError> {
+        let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
+        let mode = *self.mode.as_ref().map_err(|error| self.invalid(error.clone()))?;
+        let terms = self.terms().map_err(|error| self.invalid(error))?;
         self.supported(name, mode)?;
-        let settings = &self.handle.settings;
-        let terms = Terms::new(checked.policy, checked.lease, settings.drift, settings.response)
-            .map_err(|error| invalid(error.into()))?;
         let owner = self.owner.or_else(owner::ambient);
         if self.reentrant && owner.is_none() {
-            return Err(invalid(ConfigError::NoOwner));
+            return Err(self.invalid(ConfigError::NoOwner));
         }
         let Options { fair, max_hold, .. } = self.options;
-        let (patience, reentrant) = (self.patience, self.reentrant);
-        Ok((name, Ask { mode, fair, patience, until: None, owner, reentrant, terms, max_hold }))
+        Ok((name, Ask { mode, fair, patience, until: None, owner, reentrant: self.reentrant, terms, max_hold }))
+    }
+
+    fn terms(&self) -> Result<Terms, ConfigError> {
+        if let Some(terms) = self.terms.get() {
+            return Ok(*terms);
+        }
+        let (checked, settings) = (self.options.check()?, &self.handle.settings);
+        let terms = Terms::new(checked.policy, checked.lease, settings.drift, settings.response)?;
+        Ok(*self.terms.get_or_init(|| terms))
+    }
+
+    fn invalid(&self, reason: ConfigError) -> AcquireError {
+        let lock = match &self.name {
+            Ok(name) => name.to_string(),
+            Err((name, _)) => name.clone(),
+        };
+        AcquireError::Invalid { lock, reason }
     }
 
     fn supported(&self, name: &LockName, mode: Mode) -> Result<(), AcquireError> {
@@ -160,27 +173,32 @@ impl Order {
 
 impl Waiting {
     pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, ticket: Ticket) -> Self {
-        let began = handle.clock.now();
-        Self { handle: handle.clone(), cohort: Arc::clone(cohort), ticket, began, picked: false }
+        let asker = Asker { handle: handle.clone(), cohort: Arc::clone(cohort), began: handle.clock.now() };
+        Self { ticket, asker: Some(asker) }
     }
 
     /// The ticket's outcome, once it is there.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let (ticket, waker) = (self.ticket, cx.waker());
-        match self.handle.pick(&self.cohort, ticket, waker) {
-            Some(outcome) => {
-                self.picked = true;
-                Poll::Ready(outcome)
-            }
-            None => Poll::Pending,
+    fn poll(&mut self, waker: &Waker) -> Option<(Asker, Outcome)> {
+        let asker = self.asker.as_ref()?;
+        let outcome = asker.handle.pick(&asker.cohort, self.ticket, waker)?;
+        Some((self.asker.take()?, outcome))
+    }
+
+    pub(crate) async fn outcome(mut self) -> (Asker, Outcome) {
+        std::future::poll_fn(|cx| self.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)).await
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(Asker { handle, cohort, .. }) = &self.asker {
+            let ticket = self.ticket;
+            handle.with(cohort, |now, machine| machine.handle_cancel(now, ticket));
         }
     }
+}
 
-    pub(crate) async fn outcome(mut self) -> (Self, Outcome) {
-        let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
-        (self, outcome)
-    }
-
+impl Asker {
     pub(crate) fn waited(&self) -> Duration {
         self.handle.clock.now().since(self.began)
     }
@@ -205,15 +223,6 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if !self.picked {
-            let ticket = self.ticket;
-            self.handle.with(&self.cohort, |now, machine| machine.handle_cancel(now, ticket));
-        }
-    }
-}
-
 pub(crate) fn place(handle: &Handle, name: &LockName) -> Place {
     Place { lock: name.clone(), store: handle.store.to_string().into() }
 }
@@ -221,8 +230,8 @@ pub(crate) fn place(handle: &Handle, name: &LockName) -> Place {
 impl<K: Held> std::fmt::Debug for Acquire<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (state, lock) = match &self.state {
-            State::New(order) => ("new", order.name.as_ref().ok()),
-            State::Waiting(waiting) => ("waiting", Some(waiting.cohort.name())),
+            State::New(order, _) => ("new", order.name.as_ref().ok()),
+            State::Waiting(waiting) => ("waiting", waiting.asker.as_ref().map(|asker| asker.cohort.name())),
             State::Over => ("over", None),
         };
         f.debug_struct("Acquire").field("state", &state).field("lock", &lock).finish()

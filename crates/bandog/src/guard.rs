@@ -11,7 +11,7 @@ use bandog_core::op::Patience;
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
-use crate::acquire::{Waiting, place};
+use crate::acquire::{Asker, Waiting, place};
 use crate::driver::{Cohort, Handle};
 use crate::error::{AcquireError, Place, ReleaseError, RenewError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
@@ -159,13 +159,14 @@ impl Hold {
     // Renewal stops here, atomically; the request itself may come later.
     fn let_go(&self, listen: bool) -> Released {
         let grip = self.grip;
-        let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
         let mut state = self.cohort.lock();
-        if state.machine.word(grip).depth() <= 1 {
-            state.forget_watchers(grip);
+        if state.machine.leave(grip) {
+            let lost = listen.then(|| state.machine.loss(self.handle.clock.now(), grip)).flatten();
+            return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
-        drop(state);
-        self.handle.with(&self.cohort, |now, machine| {
+        state.forget_watchers(grip);
+        let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
+        self.handle.run(&self.cohort, state, |now, machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }
@@ -176,8 +177,8 @@ impl Hold {
 }
 
 impl<K: Held> Guard<K> {
-    pub(crate) fn new(waiting: &Waiting, grip: Grip, token: Token) -> Self {
-        let hold = Hold { handle: waiting.handle.clone(), cohort: Arc::clone(&waiting.cohort), grip, token };
+    pub(crate) fn new(asker: Asker, grip: Grip, token: Token) -> Self {
+        let hold = Hold { handle: asker.handle, cohort: asker.cohort, grip, token };
         Self { hold, released: false, held: PhantomData }
     }
 
@@ -339,9 +340,9 @@ impl Guard<Reading> {
     async fn exchange(self, patience: Patience, until: Option<Moment>) -> Result<WriteGuard, UpgradeError> {
         let grip = self.hold.grip;
         let waiting = self.hold.waiting(|now, machine| machine.handle_upgrade(now, grip, patience, until));
-        let (waiting, outcome) = waiting.outcome().await;
+        let (asker, outcome) = waiting.outcome().await;
         match outcome {
-            Outcome::Failed(why) => Err(UpgradeError { reason: Box::new(waiting.error(why)), guard: self.refreshed() }),
+            Outcome::Failed(why) => Err(UpgradeError { reason: Box::new(asker.error(why)), guard: self.refreshed() }),
             Outcome::Done | Outcome::Granted { .. } => Ok(self.refreshed()),
         }
     }

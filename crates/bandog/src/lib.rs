@@ -56,3 +56,8 @@ pub use bandog_core::lock::LossReason;
 pub use bandog_core::name::{LockName, NameError};
 pub use bandog_core::token::Token;
 pub use bandog_core::{ledger, op, store};
+
+// The README's code must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -2,15 +2,16 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bandog_core::mode::Mode;
-use bandog_core::name::{LockName, NameError};
+use bandog_core::name::LockName;
 use bandog_core::op::Patience;
 use bandog_core::renewal::Every;
 
 use crate::acquire::{Acquire, Order, TryAcquire};
-use crate::config::{ConfigError, LockConfig, Options};
+use crate::config::{ConfigError, LockConfig};
 use crate::driver::Handle;
 use crate::error::RunError;
 use crate::guard::Hold;
@@ -24,13 +25,8 @@ use crate::run;
 #[derive(Debug, Clone)]
 #[must_use = "a request does nothing until acquire() or try_acquire()"]
 pub struct Request<K: Held> {
-    pub(crate) handle: Handle,
-    pub(crate) name: Result<LockName, (String, NameError)>,
-    pub(crate) mode: Result<Mode, ConfigError>,
-    pub(crate) options: Options,
-    pub(crate) owner: Option<Owner>,
-    pub(crate) reentrant: bool,
-    pub(crate) held: PhantomData<fn() -> K>,
+    pub(crate) order: Arc<Order>,
+    held: PhantomData<fn() -> K>,
 }
 
 /// A request for a lock that one holder has at a time.
@@ -46,71 +42,70 @@ impl<K: Held> Request<K> {
     pub(crate) fn new(handle: Handle, name: &str, mode: Result<Mode, ConfigError>) -> Self {
         let name = LockName::new(name).map_err(|error| (excerpt(name), error));
         let options = handle.defaults.options;
-        Self { handle, name, mode, options, owner: None, reentrant: false, held: PhantomData }
+        let order = Order { handle, name, mode, options, owner: None, reentrant: false, terms: OnceLock::new() };
+        Self { order: Arc::new(order), held: PhantomData }
+    }
+
+    // Futures made before keep the order as it was.
+    pub(crate) fn change(mut self, change: impl FnOnce(&mut Order)) -> Self {
+        let order = Arc::make_mut(&mut self.order);
+        order.terms = OnceLock::new();
+        change(order);
+        self
     }
 
     /// Waits at most this long; without it, as long as it takes.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.options.wait = Some(wait);
-        self
+    pub fn wait(self, wait: Duration) -> Self {
+        self.change(|order| order.options.wait = Some(wait))
     }
 
     /// The length of the lease. It is renewed while the guard lives, so it need not cover the work.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.options.lease = lease;
-        self
+    pub fn lease(self, lease: Duration) -> Self {
+        self.change(|order| order.options.lease = lease)
     }
 
     /// Stands in the store's queue in person: first come, first served, across processes.
-    pub fn fair(mut self) -> Self {
-        self.options.fair = true;
-        self
+    pub fn fair(self) -> Self {
+        self.change(|order| order.options.fair = true)
     }
 
     /// Renews every so often; less than the lease. The default is a third of it.
-    pub fn renew_every(mut self, every: Duration) -> Self {
-        self.options.every = Every::Period(every);
-        self
+    pub fn renew_every(self, every: Duration) -> Self {
+        self.change(|order| order.options.every = Every::Period(every))
     }
 
     /// Renews after this share of the lease, such as 9 of 10.
-    pub fn renew_at(mut self, num: u32, den: u32) -> Self {
-        self.options.every = Every::Fraction { num, den };
-        self
+    pub fn renew_at(self, num: u32, den: u32) -> Self {
+        self.change(|order| order.options.every = Every::Fraction { num, den })
     }
 
     /// Renews at most so often; with 0 the lease is fixed and ends by itself.
-    pub fn max_renewals(mut self, max: u32) -> Self {
-        self.options.max_renewals = Some(max);
-        self
+    pub fn max_renewals(self, max: u32) -> Self {
+        self.change(|order| order.options.max_renewals = Some(max))
     }
 
     /// Loses the lock when it is held for longer than this.
-    pub fn max_hold(mut self, max: Duration) -> Self {
-        self.options.max_hold = Some(max);
-        self
+    pub fn max_hold(self, max: Duration) -> Self {
+        self.change(|order| order.options.max_hold = Some(max))
     }
 
     /// Takes all options from a configuration, except its name.
-    pub fn config(mut self, config: &LockConfig) -> Self {
-        self.options = config.options;
-        self
+    pub fn config(self, config: &LockConfig) -> Self {
+        self.change(|order| order.options = config.options)
     }
 
     /// Says whose request this is. The same owner asking twice is an error at once, not a deadlock.
     ///
     /// Without it the owner is the one whose [`scope`](Owner::scope) the future is polled in, if any.
-    pub fn owner(mut self, owner: &Owner) -> Self {
-        self.owner = Some(owner.clone());
-        self
+    pub fn owner(self, owner: &Owner) -> Self {
+        self.change(|order| order.owner = Some(owner.id()))
     }
 
     /// Lets its owner enter again while holding: same token, no request to the store.
     ///
     /// Needs an owner, by [`owner`](Self::owner) or [`Owner::scope`]; a task is not one.
-    pub fn reentrant(mut self) -> Self {
-        self.reentrant = true;
-        self
+    pub fn reentrant(self) -> Self {
+        self.change(|order| order.reentrant = true)
     }
 
     /// Acquires the lock, waiting for it if need be, and renews it until the guard is released or dropped.
@@ -135,7 +130,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn acquire(&self) -> Acquire<K> {
-        Acquire::new(self.order(Patience::Queue))
+        Acquire::new(Arc::clone(&self.order), Patience::Queue)
     }
 
     /// Acquires the lock if it is free, or becomes free within [`wait`](Self::wait); `None` otherwise.
@@ -155,8 +150,8 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn try_acquire(&self) -> TryAcquire<K> {
-        let patience = if self.options.wait.is_some() { Patience::Queue } else { Patience::Try };
-        TryAcquire(Acquire::new(self.order(patience)))
+        let patience = if self.order.options.wait.is_some() { Patience::Queue } else { Patience::Try };
+        TryAcquire(Acquire::new(Arc::clone(&self.order), patience))
     }
 
     /// Acquires the lock, runs the closure's future under it, and releases it.
@@ -184,27 +179,16 @@ impl<K: Held> Request<K> {
     {
         run::run(self.acquire(), work)
     }
-
-    pub(crate) fn order(&self, patience: Patience) -> Order {
-        Order {
-            handle: self.handle.clone(),
-            name: self.name.clone(),
-            mode: self.mode.clone(),
-            options: self.options,
-            owner: self.owner.as_ref().map(Owner::id),
-            reentrant: self.reentrant,
-            patience,
-        }
-    }
 }
 
 impl Request<Permits> {
     /// Asks for so many permits instead of one.
-    pub fn permits(mut self, count: u32) -> Self {
-        if let Ok(Mode::Permits { of, .. }) = self.mode {
-            self.mode = Mode::permits(count, of.get()).map_err(ConfigError::from);
-        }
-        self
+    pub fn permits(self, count: u32) -> Self {
+        self.change(|order| {
+            if let Ok(Mode::Permits { of, .. }) = order.mode {
+                order.mode = Mode::permits(count, of.get()).map_err(ConfigError::from);
+            }
+        })
     }
 }
 

@@ -116,15 +116,13 @@ impl<K: Held> Request<K> {
     }
 
     fn owned(&self) -> crate::Request<K> {
-        let mut request = self.request.clone();
-        request.owner = Some(thread::owner());
-        request
+        self.request.clone().owner(&thread::owner())
     }
 
     fn block_on<T>(&self, future: impl Future<Output = Result<T, AcquireError>>) -> Result<T, AcquireError> {
-        let handle = &self.request.handle;
+        let handle = &self.request.order.handle;
         let watch = self.interrupt.as_ref().map(|interrupt| interrupt.watch(&handle.clock));
-        block_on_until(future, watch, |waited| match &self.request.name {
+        block_on_until(future, watch, |waited| match &self.request.order.name {
             Ok(name) => AcquireError::Interrupted { place: crate::acquire::place(handle, name), waited },
             Err((lock, error)) => AcquireError::Invalid { lock: lock.clone(), reason: error.clone().into() },
         })

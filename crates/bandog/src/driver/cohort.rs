@@ -43,8 +43,8 @@ pub(crate) type Losses = watch::Receiver<Option<LossReason>>;
 pub(super) struct Wanted {
     pub(super) wakers: Vec<Waker>,
     pub(super) actions: Vec<Action>,
-    /// The new time of the timer, if it changed; `Some(None)` to stop it.
-    pub(super) timer: Option<Option<Moment>>,
+    /// The new time of the timer, if it must come earlier.
+    pub(super) timer: Option<Moment>,
     /// By how many the releases under way have grown.
     pub(super) partings: isize,
 }
@@ -130,14 +130,11 @@ impl State {
         }
     }
 
-    // An idle cohort lingers for a moment: locks are often taken again soon.
-    fn timer_change(&self, now: Moment) -> Option<Option<Moment>> {
-        let known = self.timer.as_ref().map(|timer| timer.at);
-        if self.machine.is_idle() {
-            let pending = known.is_some_and(|at| at <= now + LINGER);
-            return (!pending).then(|| Some(now + LINGER));
-        }
-        let wanted = self.machine.poll_timeout();
-        (wanted != known).then_some(wanted)
+    // Only an earlier time is worth the wheel: hand-offs move it all the while, and a timer that comes too early finds
+    // nothing to do and is set anew. An idle cohort lingers for a moment: locks are often taken again soon.
+    fn timer_change(&self, now: Moment) -> Option<Moment> {
+        let wanted = if self.machine.is_idle() { Some(now + LINGER) } else { self.machine.poll_timeout() };
+        let known = self.timer.as_ref().map_or(Moment::FAR, |timer| timer.at);
+        wanted.filter(|at| *at < known)
     }
 }

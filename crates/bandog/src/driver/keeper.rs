@@ -62,20 +62,19 @@ impl Keeper {
         Ok((keeper, runtime))
     }
 
-    /// Sets, moves or stops a cohort's timer.
-    pub(super) fn schedule(&self, old: Option<Timer>, at: Option<Moment>, cohort: &Arc<Cohort>) -> Option<Timer> {
+    /// Sets or moves a cohort's timer.
+    pub(super) fn schedule(&self, old: Option<Timer>, at: Moment, cohort: &Arc<Cohort>) -> Timer {
         let mut wheel = lock(&self.wheel);
         if let Some(old) = old {
             wheel.cancel(old.key);
         }
-        let at = at?;
         // Rounded up: a timer that came early would find nothing to do, and not be set again.
         let key = wheel.schedule(at.nanos().div_ceil(1_000_000), Arc::downgrade(cohort));
         drop(wheel);
         if at.nanos() < self.asleep_until.load(Ordering::Acquire) {
             self.ring();
         }
-        Some(Timer { key, at })
+        Timer { key, at }
     }
 
     /// Hands a request to the renewal thread.

@@ -23,7 +23,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Machine, Outcome, Settings, Ticket};
+use bandog_core::lock::{Ask, Machine, Outcome, Settings, Ticket};
 use bandog_core::name::LockName;
 use bandog_core::op::News;
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
@@ -35,7 +35,7 @@ use crate::config::LockConfig;
 pub(crate) use calls::first as first_of;
 use calls::poll_once;
 pub(crate) use cohort::Cohort;
-use cohort::State;
+use cohort::{State, Wanted};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
@@ -79,6 +79,13 @@ impl Drop for Life {
     fn drop(&mut self) {
         self.0.keeper.finish();
     }
+}
+
+/// What came of an ask so far.
+pub(crate) struct Asked {
+    pub(crate) cohort: Arc<Cohort>,
+    pub(crate) began: Moment,
+    pub(crate) outcome: Result<Outcome, Ticket>,
 }
 
 /// What a driver is made of.
@@ -144,7 +151,8 @@ impl Driver {
         (!state.retired).then(|| self.run(cohort, state, feed))
     }
 
-    fn run<R>(
+    /// Feeds the machine of a locked cohort and does what it wants done.
+    pub(crate) fn run<R>(
         self: &Arc<Self>,
         cohort: &Arc<Cohort>,
         mut state: MutexGuard<'_, State>,
@@ -153,8 +161,13 @@ impl Driver {
         let now = self.clock.now();
         let result = feed(now, &mut state.machine);
         let wanted = state.drain(now, self.store.as_ref());
+        self.perform(cohort, state, wanted);
+        result
+    }
+
+    fn perform(self: &Arc<Self>, cohort: &Arc<Cohort>, mut state: MutexGuard<'_, State>, wanted: Wanted) {
         if let Some(at) = wanted.timer {
-            state.timer = self.keeper.schedule(state.timer.take(), at, cohort);
+            state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
         drop(state);
         self.janitor.count(wanted.partings);
@@ -162,17 +175,48 @@ impl Driver {
         for action in wanted.actions {
             self.send(cohort, action);
         }
-        result
+    }
+
+    /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
+    pub(crate) fn ask(self: &Arc<Self>, name: &LockName, ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
+        loop {
+            let cohort = self.cohort(name);
+            let mut state = cohort.lock();
+            if state.retired {
+                continue;
+            }
+            let began = self.clock.now();
+            if let Some(outcome) = state.machine.reenter(began, &ask) {
+                drop(state);
+                return Asked { cohort, began, outcome: Ok(outcome) };
+            }
+            let ticket = state.machine.handle_ask(began, Ask { until: wait.map(|wait| began + wait), ..ask });
+            let mut outcome = state.machine.pick(began, ticket);
+            let wanted = state.drain(began, self.store.as_ref());
+            // What is sent now may be answered now: a waker too early would wake for nothing.
+            let sends = !wanted.actions.is_empty();
+            if outcome.is_none() && !sends {
+                state.watch_ticket(ticket, waker);
+            }
+            self.perform(&cohort, state, wanted);
+            if outcome.is_none() && sends {
+                outcome = self.pick(&cohort, ticket, waker);
+            }
+            return Asked { cohort, began, outcome: outcome.ok_or(ticket) };
+        }
     }
 
     /// A ticket's outcome; if it is not there yet, remembers whom to wake.
     pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, ticket: Ticket, waker: &Waker) -> Option<Outcome> {
         let mut state = cohort.lock();
-        let outcome = state.machine.pick(self.clock.now(), ticket);
+        let now = self.clock.now();
+        let outcome = state.machine.pick(now, ticket);
         if outcome.is_none() {
             state.watch_ticket(ticket, waker);
         }
-        self.run(cohort, state, |_, _| outcome)
+        let wanted = state.drain(now, self.store.as_ref());
+        self.perform(cohort, state, wanted);
+        outcome
     }
 
     /// A cohort's timer is due.

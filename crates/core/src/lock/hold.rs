@@ -167,11 +167,12 @@ impl Machine {
         self.events.push_back(Event::Ready(ticket));
     }
 
-    /// Whether the owner holds the lock already, and what follows from it.
-    pub(super) fn reenter(&mut self, ask: &Ask) -> Option<Outcome> {
-        let owner = ask.owner?;
+    /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
+    pub fn reenter(&mut self, now: Moment, ask: &Ask) -> Option<Outcome> {
+        let owner = ask.owner.filter(|_| !self.closed)?;
+        let live = |hold: &Hold| hold.loss.is_none() && hold.deadline() > now;
         // A grant that was not picked up may yet go to another: nobody is inside.
-        let inside = |hold: &Hold| hold.owner == Some(owner) && hold.loss.is_none() && hold.unpicked.is_none();
+        let inside = |hold: &Hold| hold.owner == Some(owner) && live(hold) && hold.unpicked.is_none();
         let own = |hold: &Hold| inside(hold) && hold.mode.kind() == ask.mode.kind();
         let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
         if matches!(ask.mode, Mode::Permits { .. }) {
@@ -203,11 +204,10 @@ impl Machine {
         }
     }
 
-    /// Leaves one level of a hold that was entered more than once; false if this would be the last.
-    pub(super) fn step_out(&mut self, grip: Grip) -> bool {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.word.depth() > 1) else { return false };
-        hold.word = hold.word.leave();
-        true
+    /// Leaves one level of re-entry. False at the last one: that must be released.
+    pub fn leave(&mut self, grip: Grip) -> bool {
+        let deeper = self.holds.get_mut(grip.0).filter(|hold| hold.word.depth() > 1);
+        deeper.map(|hold| hold.word = hold.word.leave()).is_some()
     }
 
     /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
@@ -324,7 +324,7 @@ impl Machine {
     pub(super) fn return_to_wait(&mut self, now: Moment, ticket: Ticket, grip: Grip) {
         let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
         let gone = |hold: &Hold| matches!(hold.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown));
-        if !self.step_out(grip)
+        if !self.leave(grip)
             && let Some(hold) = self.holds.try_remove(grip.0)
             && !gone(&hold)
         {

@@ -167,7 +167,7 @@ impl Machine {
             return self.answered(Why::Closed);
         }
         self.notice_ends(now, ask.owner);
-        if let Some(outcome) = self.reenter(&ask) {
+        if let Some(outcome) = self.reenter(now, &ask) {
             return self.tickets.insert(None, Stage::Ready(outcome));
         }
         if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {
@@ -285,6 +285,14 @@ impl Machine {
     /// How a hold stands; `None` once it was released.
     pub fn state(&self, now: Moment, grip: Grip) -> Option<HoldState> {
         self.holds.get(grip.0).map(|hold| hold.state(now))
+    }
+
+    /// Why a hold is lost, if it is.
+    pub fn loss(&self, now: Moment, grip: Grip) -> Option<LossReason> {
+        match self.state(now, grip) {
+            Some(HoldState::Lost(reason)) => Some(reason),
+            _ => None,
+        }
     }
 
     /// The fencing token of a hold.

@@ -8,7 +8,7 @@ use crate::store::{Outcome as Sure, StoreError};
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::MAX_LOCAL;
 
-use super::ask::{Action, Errand, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
+use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
 use super::hold::Hold;
 use super::tickets::Stage;
 use super::{Cohort, Machine, Todo};
@@ -71,11 +71,8 @@ pub enum Released {
 impl Machine {
     /// A guard is released. With `listen` the caller gets a ticket for the store's answer.
     pub fn handle_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
-        if self.step_out(grip) {
-            return Released::Now(match self.state(now, grip) {
-                Some(HoldState::Lost(reason)) => Err(Why::Lost(reason)),
-                _ => Ok(()),
-            });
+        if self.leave(grip) {
+            return Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
         if hold.loss.is_none() && hold.deadline() <= now {
@@ -97,7 +94,7 @@ impl Machine {
 
     /// A guard is dropped while nobody can send its release: it stops being renewed, and the lease runs out.
     pub fn handle_abandon(&mut self, now: Moment, grip: Grip) {
-        if !self.step_out(grip) && self.holds.try_remove(grip.0).is_some() && self.cohort == Cohort::Holding(grip.0) {
+        if !self.leave(grip) && self.holds.try_remove(grip.0).is_some() && self.cohort == Cohort::Holding(grip.0) {
             self.cohort = Cohort::Idle;
             self.advance(now);
         }

@@ -18,11 +18,14 @@ const STAGGER: Duration = Duration::from_millis(5);
 impl Machine {
     /// When [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Moment> {
-        let wait = self.waits.first().map(|(until, _)| *until);
+        let or_far = |at: Option<Moment>| at.unwrap_or(Moment::FAR);
+        let wait = or_far(self.waits.first().map(|(until, _)| *until));
         let failing = self.failing.as_ref().filter(|_| self.somebody_is_stuck()).and_then(|failing| failing.retry_at);
-        let parting = self.partings.iter().filter_map(|(_, parting)| parting.retry_at).min();
-        let hold = self.holds.iter().map(|(_, hold)| hold.next()).min();
-        [wait, self.heartbeat_at, failing, parting, hold].into_iter().flatten().min().filter(|at| *at < Moment::FAR)
+        let partings = self.partings.iter().map(|(_, parting)| or_far(parting.retry_at));
+        let holds = self.holds.iter().map(|(_, hold)| hold.next());
+        let first = wait.min(or_far(self.heartbeat_at)).min(or_far(failing));
+        let first = holds.fold(partings.fold(first, Moment::min), Moment::min);
+        (first < Moment::FAR).then_some(first)
     }
 
     /// Does whatever is due.

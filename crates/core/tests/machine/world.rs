@@ -102,7 +102,7 @@ impl World {
                 }
             }
             Act::Upgrade(nth, wait) => {
-                self.change(at, *nth, Mode::Shared, |client, grip| client.upgrade(now, grip, *wait))
+                self.change(at, *nth, Mode::Shared, |client, grip| client.upgrade(now, grip, *wait));
             }
             Act::Downgrade(nth) => self.change(at, *nth, Mode::Exclusive, |client, grip| client.downgrade(now, grip)),
             Act::Pause(length) => self.clients[at].paused_until = now + length,

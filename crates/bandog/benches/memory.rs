@@ -1,0 +1,146 @@
+//! What a held lock and a waiter weigh on the client's side, counted byte by byte at the allocator.
+//!
+//! ```sh
+//! cargo bench -p bandog --bench memory
+//! ```
+//!
+//! The store here keeps nothing, so all that is counted is the client's. What the user holds (the guard, the future) is
+//! added to what is on the heap; a task around it is not. Fails if a bar is missed; see `docs/benchmarks.md`.
+
+use std::alloc::System;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use bandog::op::{Body, Claim, Grant, Line, Op, Parted, ReleaseReply, Renewal, Reply, Verdict};
+use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
+use bandog::{Clock, Guard, LockName, Locks};
+use bandog_core::holder::InboxId;
+use bandog_core::time::{LeaseTime, RunId};
+use bandog_core::token::Stamp;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const COUNT: usize = 100_000;
+/// Bytes of a held lock, and of a waiter.
+const BAR: usize = 512;
+
+fn main() -> ExitCode {
+    let locks = Locks::builder().store(Granting::default()).build().expect("the defaults are valid");
+    // Whatever is made only once is made before anything is counted.
+    drop(now_or_never(locks.mutex("warm-up").acquire()));
+    println!("{:<28} {:>8} {:>10} {:>8}  bar", "bytes, of 100,000", "heap", "in hand", "sum");
+    let met = [held(&locks), waiting(&locks)];
+    if met == [true; 2] { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Locks that are held and not otherwise used.
+fn held(locks: &Locks) -> bool {
+    let mut guards = Vec::with_capacity(COUNT);
+    let before = live();
+    for number in 0..COUNT {
+        let request = locks.mutex(format!("order:{number:010}"));
+        guards.push(now_or_never(request.acquire()).expect("granted at once").expect("granted"));
+    }
+    let heap = (live() - before) / COUNT;
+    row("a held lock, 16-byte name", heap, size_of::<Guard>())
+}
+
+/// Futures that wait for one lock.
+fn waiting(locks: &Locks) -> bool {
+    let request = locks.mutex("order:1001");
+    let _held = now_or_never(request.acquire()).expect("granted at once").expect("granted");
+    let mut futures = Vec::with_capacity(COUNT);
+    let in_hand = size_of_val(&request.acquire());
+    let before = live();
+    for _ in 0..COUNT {
+        let mut future = request.acquire();
+        let poll = pin!(&mut future).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(poll.is_pending(), "it waits behind the guard");
+        futures.push(future);
+    }
+    let heap = (live() - before) / COUNT;
+    row("a waiter", heap, in_hand)
+}
+
+fn row(name: &str, heap: usize, in_hand: usize) -> bool {
+    let sum = heap + in_hand;
+    let met = sum <= BAR;
+    println!("{name:<28} {heap:>8} {in_hand:>10} {sum:>8}  ≤ {BAR}: {}", if met { "met" } else { "MISSED" });
+    met
+}
+
+fn live() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+fn now_or_never<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+/// A store that grants every claim and remembers nothing.
+#[derive(Debug, Default)]
+struct Granting(AtomicU64);
+
+impl Granting {
+    fn answer(&self, op: &Op) -> Body {
+        let stamp = Stamp::from_micros(self.0.fetch_add(1, Ordering::Relaxed));
+        let line = Line::default();
+        let grant = |claim: &Claim| Verdict::Granted(Grant { stamp, remaining: claim.lease.length(), line });
+        match op {
+            Op::Acquire(claim) => Body::Verdict(grant(claim)),
+            Op::Renew(renew) => Body::Renewal(Renewal::Renewed { stamp, remaining: renew.lease.length(), line }),
+            Op::Release(release) => {
+                Body::Release(ReleaseReply { parted: Parted::Hold, again: release.again.as_deref().map(grant) })
+            }
+            _ => Body::Tended,
+        }
+    }
+}
+
+impl Store for Granting {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { in_process: true, ..Capabilities::FULL }
+    }
+
+    fn time(&self) -> LeaseTime {
+        LeaseTime::from_millis(Clock::system().now().millis())
+    }
+
+    fn apply(&self, _: LockName, op: Op) -> Answer<Reply> {
+        let reply = Reply { at: self.time(), run: RunId::default(), more: false, body: self.answer(&op) };
+        Box::pin(async { Ok(reply) })
+    }
+
+    fn batch(&self, _: Vec<(LockName, Op)>) -> Answers {
+        Box::pin(async { Vec::new() })
+    }
+
+    fn list(&self, _: Listing) -> Answer<Page> {
+        Box::pin(async { Ok(Page::default()) })
+    }
+
+    fn listen(&self, _: InboxId, _: Weak<dyn Inbox>) -> Answer<()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn lane(&self) -> Arc<dyn Store> {
+        Arc::new(Self::default())
+    }
+}
+
+impl fmt::Display for Granting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("granting:")
+    }
+}
