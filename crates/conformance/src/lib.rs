@@ -2,7 +2,7 @@
 //!
 //! The test file of a store puts the store on a [`Bench`] and gets one test per promise:
 //!
-//! ```ignore
+//! ```text
 //! async fn bench() -> Bench {
 //!     let server = Server::start().await;
 //!     let store = RedisStore::connect(&server.url()).await.unwrap();

@@ -206,7 +206,7 @@ macro_rules! __promises {
 /// `macros` and `rt`; `on = path` names a function to run each future with instead, such as
 /// [`run::block_on`](crate::run::block_on).
 ///
-/// ```ignore
+/// ```text
 /// async fn bench() -> bandog_conformance::Bench { todo!() }
 /// bandog_conformance::suite!(bench);
 /// bandog_conformance::suite!(bench, on = bandog_conformance::run::block_on);
