@@ -191,7 +191,7 @@ impl Past {
     /// Holders that a revocation names, among those the record showed or was about to show.
     pub(crate) fn targets(&self, target: Target) -> Vec<HolderId> {
         match target {
-            Target::Holder(public) => vec![self.claim(public).id],
+            Target::Holder(public) => self.claims.get(&public).map(|claim| claim.id).into_iter().collect(),
             Target::Stamp(stamp) => self.holds.iter().filter(|hold| hold.stamp == stamp).map(|hold| hold.id).collect(),
         }
     }
