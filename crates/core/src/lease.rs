@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::time::Moment;
+use crate::zoo::{self, Bug};
 
 /// Shortest lease; anything less drowns in the drift margin.
 pub const MIN: Duration = Duration::from_millis(10);
@@ -80,6 +81,9 @@ impl Drift {
     /// The part of `period` that the client may count on.
     #[must_use]
     pub fn safe(self, period: Duration) -> Duration {
+        if zoo::has(Bug::NoDriftMargin) {
+            return period;
+        }
         period.saturating_sub(period * self.per_mille / 1000).saturating_sub(self.constant)
     }
 

@@ -28,3 +28,7 @@ pub mod store;
 pub mod time;
 pub mod token;
 pub mod wheel;
+#[cfg(feature = "zoo")]
+pub mod zoo;
+#[cfg(not(feature = "zoo"))]
+mod zoo;

@@ -9,6 +9,7 @@ use crate::mode::Mode;
 use crate::op::{Blocker, Claim};
 use crate::time::{LeaseTime, Now, WallTime};
 use crate::token::Stamp;
+use crate::zoo::{self, Bug};
 
 /// One hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,9 @@ impl Holding {
     }
 
     pub(super) fn is_over(&self, now: LeaseTime) -> bool {
+        if zoo::has(Bug::NeverExpires) {
+            return false;
+        }
         self.end <= now
     }
 
@@ -75,6 +79,12 @@ impl Holders {
         Some(hold)
     }
 
+    /// Removes whoever comes first; only a bug does that.
+    pub(super) fn remove_any(&mut self) -> bool {
+        let first = self.by_id.keys().next().copied();
+        first.and_then(|id| self.remove(id)).is_some()
+    }
+
     pub(super) fn get(&self, id: HolderId) -> Option<&Holding> {
         self.by_id.get(&id)
     }
@@ -96,6 +106,13 @@ impl Holders {
 
     /// A hold whose lease end has come.
     pub(super) fn expired(&self, now: LeaseTime) -> Option<HolderId> {
+        if zoo::has(Bug::NeverExpires) {
+            return None;
+        }
+        if zoo::has(Bug::EndsEarly) {
+            let early = |id: &HolderId| self.by_id.get(id).map_or(now, |hold| now + hold.length / 10);
+            return self.ends.iter().find(|(end, id)| *end <= early(id)).map(|(_, id)| *id);
+        }
         self.ends.first().filter(|(end, _)| *end <= now).map(|(_, id)| *id)
     }
 
@@ -103,14 +120,17 @@ impl Holders {
     pub(super) fn fits(&self, mode: Mode, sharers: u32) -> bool {
         match mode {
             Mode::Exclusive => self.is_empty(),
+            Mode::Shared if zoo::has(Bug::ReaderBesideWriter) => true,
             Mode::Shared => !self.has_exclusive() && self.by_id.len() < usize::try_from(sharers).unwrap_or(usize::MAX),
-            Mode::Permits { count, of } => self.permits + u64::from(count.get()) <= u64::from(of.get()),
+            Mode::Permits { count, of } => {
+                self.permits + u64::from(count.get()) <= u64::from(of.get()) + u64::from(zoo::has(Bug::OnePermitMore))
+            }
         }
     }
 
     /// Whether `id` is the only holder.
     pub(super) fn only(&self, id: HolderId) -> bool {
-        self.by_id.len() == 1 && self.by_id.contains_key(&id)
+        (self.by_id.len() == 1 || zoo::has(Bug::UpgradeWithSharers)) && self.by_id.contains_key(&id)
     }
 
     /// The holder that ends last.

@@ -4,6 +4,7 @@ use crate::holder::HolderId;
 use crate::mode::Mode;
 use crate::op::{Downgraded, Effect, News, Parted, Release, ReleaseReply, Revocation, Revoke, Revoked, Target};
 use crate::token::Stamp;
+use crate::zoo::{self, Bug};
 
 use super::queue::Pending;
 use super::{Record, Step};
@@ -23,6 +24,13 @@ impl Record {
     }
 
     fn part(&mut self, id: HolderId) -> Parted {
+        if zoo::has(Bug::ReleaseAnybody) && self.holders.get(id).is_none() {
+            self.holders.remove_any();
+        }
+        if zoo::has(Bug::ReleaseAllReaders) && self.holders.get(id).is_some_and(|hold| hold.mode == Mode::Shared) {
+            while self.holders.remove_any() {}
+            return Parted::Hold;
+        }
         if self.holders.remove(id).is_some() {
             Parted::Hold
         } else if self.queue.remove(id).is_some() || self.withdraw(id).is_some() {
@@ -69,7 +77,7 @@ impl Record {
         self.revocation = Some(Revocation { holder, stamp, at, reason: reason.clone(), now: *at_once });
         let news = News::Revoked { seq: id.seq, reason: reason.clone() };
         step.effects.push(Effect { inbox: hold.inbox, news });
-        if *at_once {
+        if *at_once || zoo::has(Bug::RevokeEndsAtOnce) {
             self.end_hold(step.now, id);
             return Revoked::Ended;
         }

@@ -6,6 +6,7 @@ use crate::holder::HolderId;
 use crate::op::{Claim, Effect, Grant, News, Op};
 use crate::time::Now;
 use crate::token::Stamp;
+use crate::zoo::{self, Bug};
 
 use super::holders::Holding;
 use super::queue::Pending;
@@ -109,7 +110,10 @@ impl Record {
     }
 
     fn grant_unclaimed(&mut self, step: &mut Step<'_>, claim: &Claim, at_least: Duration) {
-        let first = claim.window.min(claim.lease.length()).max(at_least);
+        let mut first = claim.window.min(claim.lease.length()).max(at_least);
+        if zoo::has(Bug::NoClaimWindow) {
+            first = crate::lease::MAX;
+        }
         let grant = self.grant(step.now, claim, first);
         let news = News::Granted { seq: claim.id.seq, stamp: grant.stamp };
         step.effects.push(Effect { inbox: claim.inbox, news });
@@ -124,7 +128,12 @@ impl Record {
     /// Makes a claim a holder, for a first lease of `first`, with a stamp above all before.
     pub(super) fn grant(&mut self, now: Now, claim: &Claim, first: Duration) -> Grant {
         let floor = claim.ballot.unwrap_or(Stamp::ZERO);
-        self.last = self.last.next().max(Stamp::from_micros(now.wall.micros())).max(floor);
+        let clock = Stamp::from_micros(now.wall.micros());
+        self.last = match () {
+            () if zoo::has(Bug::EqualStamps) => self.last.max(clock),
+            () if zoo::has(Bug::CounterStamps) => self.last.next(),
+            () => self.last.next().max(clock).max(floor),
+        };
         self.admit(claim);
         let hold = Holding::new(claim, self.last, first, now);
         let remaining = hold.remaining(now.lease);

@@ -5,6 +5,8 @@ use crate::op::{Downgraded, Op, Patience};
 use crate::store::StoreError;
 use crate::time::{LeaseTime, Moment};
 
+use crate::zoo::{self, Bug};
+
 use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Ticket, Why};
 use super::claim::{Landing, Phase, Taker};
 use super::tickets::Stage;
@@ -56,7 +58,7 @@ impl Machine {
         if self.word(grip).depth() > 1 {
             return self.answered(Why::WouldDeadlock);
         }
-        if self.cohort == Cohort::Holding(grip.0) {
+        if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::DowngradeStillPasses) {
             // A shared hold is not passed locally: from here on the line has its own claim.
             self.cohort = Cohort::Idle;
             self.advance(now);

@@ -9,6 +9,7 @@ use crate::op::{Claim, Line, Op, Patience, Queued, Refusal, Renew, Renewal, Stan
 use crate::store::{Outcome as Sure, StoreError, StoreErrorKind};
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
+use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Errand, Grip, Lane, LossReason, Ticket, Why};
 use super::tickets::Stage;
@@ -113,7 +114,7 @@ impl Machine {
 
     pub(super) fn new_claim(&mut self, now: Moment, ticket: Ticket, taker: Taker) -> Option<u64> {
         let ask = self.tickets.ask(ticket)?;
-        let id = self.client.fresh();
+        let id = if zoo::has(Bug::HolderIdReused) { self.client.holder(7) } else { self.client.fresh() };
         let claim = Claiming {
             id,
             taker,
@@ -288,6 +289,10 @@ impl Machine {
                 self.part_claim(now, seq, Lane::Renewals);
                 self.reclaim(now, seq);
             }
+            (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
+                let (stamp, remaining) = (Stamp::ZERO.next(), claim.lease.length());
+                self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: true });
+            }
             (Renewal::NotHolder, _) => self.reclaim(now, seq),
         }
     }
@@ -406,6 +411,7 @@ impl Machine {
                 let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
                 self.land(now, seq, Landing { stamp, sent, remaining, line, confirmed: false });
             }
+            Standing::Gone if zoo::has(Bug::ForgottenPlace) => drop(self.forget_claim(seq)),
             Standing::Gone => self.reclaim(now, seq),
         }
     }
@@ -419,7 +425,8 @@ impl Machine {
             Phase::New | Phase::Confirming | Phase::Withdrawing => return,
         }
         let other_run = claim.run.is_some_and(|known| known != run);
-        let (sent, lease) = (claim.asked, claim.lease);
+        let sent = if zoo::has(Bug::WindowFromReceipt) { now } else { claim.asked };
+        let lease = claim.lease;
         // A push of another life of the store proves nothing: an empty remainder makes us ask.
         let remaining = if other_run { Duration::ZERO } else { self.window(lease) };
         self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: false });
@@ -436,7 +443,7 @@ impl Machine {
     pub(super) fn note_failure(&mut self, now: Moment, sent: Moment, error: StoreError) {
         let (since, attempt) = self.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
         let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
-        let retry_at = Some(pause.min(since + self.settings.unavailable_after));
+        let retry_at = (!zoo::has(Bug::NoRetry)).then(|| pause.min(since + self.settings.unavailable_after));
         self.failing = Some(Box::new(Failing { since, attempt, retry_at, error }));
     }
 

@@ -11,6 +11,7 @@ use crate::renewal::{Due, Loss, Renewal as Keeping, State as Health};
 use crate::store::StoreError;
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
+use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
 use super::claim::{Claiming, Landing, Taker};
@@ -50,6 +51,9 @@ impl Hold {
         if let Some(loss) = &self.loss {
             return HoldState::Lost((**loss).clone());
         }
+        if zoo::has(Bug::NeverLost) {
+            return HoldState::Held { until: Moment::FAR };
+        }
         match self.keeping.state(now) {
             Health::Held { until } => HoldState::Held { until },
             Health::Uncertain { until } => HoldState::Uncertain { until },
@@ -83,6 +87,10 @@ impl Hold {
         self.max_hold = ask.max_hold;
         self.unpicked = Some((ticket, now + pick_within));
     }
+}
+
+fn counted_from(now: Moment, sent: Moment) -> Moment {
+    if zoo::has(Bug::DeadlineFromReply) { now } else { sent }
 }
 
 impl From<Loss> for LossReason {
@@ -129,7 +137,7 @@ impl Machine {
             lease: ask.lease(),
             word: Word::locked(),
             owner: ask.owner,
-            keeping: Keeping::new(ask.terms, landing.sent, landing.remaining),
+            keeping: Keeping::new(ask.terms, counted_from(now, landing.sent), landing.remaining),
             loss: None,
             unpicked: None,
             since: now,
@@ -172,7 +180,8 @@ impl Machine {
         let owner = ask.owner.filter(|_| !self.closed)?;
         let live = |hold: &Hold| hold.loss.is_none() && hold.deadline() > now;
         // A grant that was not picked up may yet go to another: nobody is inside.
-        let inside = |hold: &Hold| hold.owner == Some(owner) && live(hold) && hold.unpicked.is_none();
+        let whose = |hold: &Hold| hold.owner == Some(owner) || (ask.reentrant && zoo::has(Bug::ReentryByAnybody));
+        let inside = |hold: &Hold| whose(hold) && live(hold) && hold.unpicked.is_none();
         let own = |hold: &Hold| inside(hold) && hold.mode.kind() == ask.mode.kind();
         let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
         if matches!(ask.mode, Mode::Permits { .. }) {
@@ -238,13 +247,14 @@ impl Machine {
         renewal: Renewal,
     ) {
         let (grip, seq, sent) = hold;
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq && hold.loss.is_none()) else {
+        let same = |hold: &Hold| hold.id.seq == seq || zoo::has(Bug::RenewalOfAnother);
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
             return self.tell_renewer(ticket, Outcome::Failed(Why::Lost(LossReason::Gone)));
         };
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
                 let counts = std::mem::replace(&mut hold.confirmed, true);
-                hold.keeping.confirmed(now, sent, remaining, counts);
+                hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.remote.learn(now, line);
                 }
@@ -293,7 +303,12 @@ impl Machine {
         }
         match hold.keeping.due(now) {
             Due::Nothing => {}
-            Due::Renew => self.todo.push_back(Todo::Renew(Grip(key), None)),
+            Due::Renew => {
+                if zoo::has(Bug::DeadlineAtSend) {
+                    hold.keeping.confirmed(now, now, hold.lease.length(), true);
+                }
+                self.todo.push_back(Todo::Renew(Grip(key), None));
+            }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
         if let Some((ticket, by)) = self.holds[key].unpicked
@@ -314,7 +329,7 @@ impl Machine {
         } else {
             self.events.push_back(Event::Lost(grip, reason));
         }
-        if self.cohort == Cohort::Holding(grip.0) {
+        if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
             self.cohort = Cohort::Idle;
             self.advance(now);
         }

@@ -7,6 +7,7 @@ use crate::op::{Line, Op, Parted, Release, ReleaseReply};
 use crate::store::{Outcome as Sure, StoreError};
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::MAX_LOCAL;
+use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
 use super::hold::Hold;
@@ -202,7 +203,7 @@ impl Machine {
         self.remote.passes += 1;
         let hold = &mut self.holds[grip.0];
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
-        hold.local += 1;
+        hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
         self.give(now, grip.0, next, &ask);
     }
 
@@ -211,6 +212,9 @@ impl Machine {
         let Some(ask) = self.tickets.ask(ticket) else { return };
         if let Some(until) = ask.until {
             self.waits.insert((until, ticket));
+        }
+        if zoo::has(Bug::RotatedButKept) {
+            return self.let_go(now, Grip(key), Lane::Renewals);
         }
         if self.cohort == Cohort::Holding(key) {
             self.tickets.join(ticket);

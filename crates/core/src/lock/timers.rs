@@ -7,6 +7,8 @@ use crate::op::{Heartbeat, News, Op, Queued, Standing};
 use crate::store::StoreError;
 use crate::time::{LeaseTime, Moment, RunId};
 
+use crate::zoo::{self, Bug};
+
 use super::ask::{Action, Errand, Grip, Lane, LossReason, Ticket, Why};
 use super::claim::{Claiming, Phase, Taker};
 use super::tickets::Stage;
@@ -147,7 +149,8 @@ impl Machine {
         self.advance(now);
         // Until an answer comes there is nothing more to do than to give up in time.
         if let Some(failing) = &mut self.failing {
-            failing.retry_at.get_or_insert(failing.since + after);
+            let give_up = if zoo::has(Bug::SpinningRetry) { now } else { failing.since + after };
+            failing.retry_at.get_or_insert(give_up);
         }
     }
 
@@ -180,7 +183,8 @@ impl Machine {
     }
 
     fn heartbeat_action(&mut self, now: Moment) -> Option<Action> {
-        let queued = || self.claims.iter().filter(|(_, claim)| matches!(claim.phase, Phase::Queued { .. }));
+        let beats = |phase: Phase| matches!(phase, Phase::Queued { .. }) && !zoo::has(Bug::NoHeartbeats);
+        let queued = || self.claims.iter().filter(|(_, claim)| beats(claim.phase));
         let windows = || queued().map(|(_, claim)| self.window(claim.lease));
         let (shortest, longest) = (windows().min()?, windows().max()?);
         let (seqs, ids): (Vec<u64>, Vec<_>) = queued().map(|(seq, claim)| (*seq, claim.id)).unzip();

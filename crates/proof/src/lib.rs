@@ -1,0 +1,18 @@
+//! The lock under every schedule we can invent, replayable from a seed.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`rng`] | the one source of chance |
+//! | [`plan`] | everything that a seed decides: clients, users, faults, network |
+//! | [`sim`] | a world in virtual time that plays a plan |
+//! | [`judge`] | what the world must have kept, whatever happened |
+//! | [`campaign`] | many schedules at once |
+//! | [`shrink`] | the shortest plan that still fails |
+
+pub mod campaign;
+pub mod judge;
+pub mod plan;
+pub mod rng;
+pub mod shrink;
+pub mod sim;
+pub mod zoo;

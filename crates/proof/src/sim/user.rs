@@ -1,0 +1,487 @@
+//! The users of a world: they ask, hold, write, change their minds and go, as their script says.
+
+use bandog_conformance::history::{Hold, OPEN, Span, Write};
+use bandog_core::lease::Lease;
+use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Released, Ticket};
+use bandog_core::mode::Mode;
+use bandog_core::op::{Op, Patience, Revoke, Target};
+use bandog_core::renewal::{RenewalPolicy, Terms};
+use bandog_core::time::Moment;
+use bandog_core::token::Token;
+
+use crate::plan::{Act, End, Turn, User};
+
+use super::{Count, Event, Nanos, Who, World, nanos};
+
+/// One user.
+#[derive(Debug)]
+pub(super) struct Person {
+    script: User,
+    turn: usize,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Away,
+    Asking {
+        who: Who,
+        ticket: Ticket,
+        since: Nanos,
+    },
+    Holding(Held),
+    /// Waits for the outcome of an upgrade or downgrade.
+    Changing {
+        held: Held,
+        ticket: Ticket,
+        since: Nanos,
+    },
+    /// Waits for the answer to a release.
+    Leaving {
+        who: Who,
+        ticket: Ticket,
+        record: usize,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    who: Who,
+    grip: Grip,
+    token: Token,
+    mode: Mode,
+    /// Index into the history.
+    record: usize,
+}
+
+/// What a user does next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    Ask(usize),
+    Cancel(usize),
+    Act(usize, usize),
+    End(usize),
+}
+
+impl Person {
+    pub(super) fn new(script: User) -> Self {
+        Self { script, turn: 0, state: State::Away }
+    }
+
+    pub(super) fn has(&self, who: Who, ticket: Ticket) -> bool {
+        match self.state {
+            State::Asking { who: mine, ticket: held, .. } | State::Leaving { who: mine, ticket: held, .. } => {
+                (mine, held) == (who, ticket)
+            }
+            State::Changing { held, ticket: mine, .. } => (held.who, mine) == (who, ticket),
+            State::Away | State::Holding(_) => false,
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Asking { .. } | State::Changing { .. } | State::Leaving { .. })
+    }
+
+    fn held(&self) -> Option<Held> {
+        match self.state {
+            State::Holding(held) | State::Changing { held, .. } => Some(held),
+            _ => None,
+        }
+    }
+
+    fn script(&self, turn: usize) -> Option<&Turn> {
+        self.script.turns.get(turn)
+    }
+}
+
+impl World {
+    pub(super) fn step(&mut self, who: Who, user: usize, step: Step) {
+        match step {
+            Step::Ask(turn) => self.ask(who, user, turn),
+            Step::Cancel(turn) => self.cancel(user, turn),
+            Step::Act(turn, act) => self.perform(user, turn, act),
+            Step::End(turn) => self.end(user, turn),
+        }
+    }
+
+    fn ask(&mut self, who: Who, user: usize, turn: usize) {
+        if self.is_calm() || !matches!(self.people[user].state, State::Away) {
+            return;
+        }
+        let Some(script) = self.people[user].script(turn).cloned() else { return };
+        self.people[user].turn = turn;
+        let now = self.processes[who.client].local(self.now);
+        let Some(ask) = self.wish(now, user, &script) else { return };
+        self.say(|| {
+            format!("user {user} on p{} asks: {:?}{}", who.client, ask.mode, if ask.fair { ", fair" } else { "" })
+        });
+        let since = self.now;
+        let machine = &mut self.processes[who.client].machine;
+        let ticket = machine.handle_ask(now, ask);
+        self.people[user].state = State::Asking { who, ticket, since };
+        self.drain(who.client);
+        if let Some(after) = script.cancel_after {
+            self.schedule(self.now + nanos(after), Event::Step(who, user, Step::Cancel(turn)));
+        }
+        self.look(who, user, ticket);
+    }
+
+    fn wish(&self, now: Moment, user: usize, script: &Turn) -> Option<Ask> {
+        let max_renewals = script.fixed.then_some(0);
+        let policy = RenewalPolicy { max_renewals, ..RenewalPolicy::default() };
+        let lease = Lease::new(self.plan.lease).ok()?;
+        let drift = bandog_core::lease::Drift::default();
+        let terms = Terms::new(policy, lease, drift, self.plan.lease / 4).ok()?;
+        let patience = if script.only_try { Patience::Try } else { Patience::Queue };
+        let until = script.wait.map(|wait| now + wait);
+        let owner = Some(OwnerId(user as u64));
+        Some(Ask {
+            mode: script.mode,
+            fair: script.fair,
+            patience,
+            until,
+            owner,
+            reentrant: false,
+            terms,
+            max_hold: None,
+        })
+    }
+
+    /// A user looks at its ticket.
+    pub(super) fn look(&mut self, who: Who, user: usize, ticket: Ticket) {
+        if !self.people[user].has(who, ticket) {
+            return;
+        }
+        let outcome = self.feed(who.client, |now, machine| machine.pick(now, ticket));
+        let Some(outcome) = outcome else { return };
+        match (self.people[user].state, outcome) {
+            (State::Asking { since, .. }, Outcome::Granted { grip, token }) => {
+                self.granted(who, user, since, grip, token);
+            }
+            (State::Asking { .. }, outcome) => {
+                self.say(|| format!("user {user} does not get it: {outcome:?}"));
+                self.next_turn(who, user);
+            }
+            (State::Changing { held, since, .. }, outcome) => self.changed(user, held, since, &outcome),
+            (State::Leaving { record, .. }, outcome) => {
+                if matches!(outcome, Outcome::Done) {
+                    self.history.holds[record].released.to = self.now;
+                }
+                self.next_turn(who, user);
+            }
+            (State::Away | State::Holding(_), _) => {}
+        }
+    }
+
+    fn granted(&mut self, who: Who, user: usize, since: Nanos, grip: Grip, token: Token) {
+        let turn = self.people[user].turn;
+        let Some(script) = self.people[user].script(turn).cloned() else { return };
+        self.coverage.note(Count::Grant);
+        self.say(|| format!("user {user} on p{} holds with token {token}", who.client));
+        let record = self.record(user, token, script.mode, since);
+        self.people[user].state = State::Holding(Held { who, grip, token, mode: script.mode, record });
+        self.note_beliefs(who.client);
+        for (index, (part, _)) in script.acts.iter().enumerate() {
+            let at = self.now + nanos(script.hold) / 1000 * u64::from(*part);
+            self.schedule(at, Event::Step(who, user, Step::Act(turn, index)));
+        }
+        self.schedule(self.now + nanos(script.hold), Event::Step(who, user, Step::End(turn)));
+    }
+
+    fn record(&mut self, user: usize, token: Token, mode: Mode, since: Nanos) -> usize {
+        self.history.holds.push(Hold::new(user as u64, token.into(), mode, since, self.now));
+        self.history.holds.len() - 1
+    }
+
+    fn cancel(&mut self, user: usize, turn: usize) {
+        let person = &self.people[user];
+        let State::Asking { who, ticket, .. } = person.state else { return };
+        if person.turn != turn {
+            return;
+        }
+        self.coverage.note(Count::Dropped);
+        self.say(|| format!("user {user} drops its future"));
+        self.people[user].state = State::Away;
+        self.feed(who.client, |now, machine| machine.handle_cancel(now, ticket));
+        self.next_turn(who, user);
+    }
+
+    fn perform(&mut self, user: usize, turn: usize, act: usize) {
+        let person = &self.people[user];
+        let State::Holding(held) = person.state else { return };
+        if person.turn != turn {
+            return;
+        }
+        let Some((_, act)) = person.script(turn).and_then(|script| script.acts.get(act)).copied() else { return };
+        match act {
+            Act::Write => self.write(held, true),
+            Act::WriteBlindly => self.write(held, false),
+            Act::Reenter => self.reenter(user, held),
+            Act::Renew => self.renew(held),
+            Act::Upgrade if held.mode == Mode::Shared => self.upgrade(user, held),
+            Act::Downgrade if held.mode == Mode::Exclusive => self.downgrade(user, held),
+            Act::Revoke => self.revoke(held, false),
+            Act::RevokeNow => self.revoke(held, true),
+            Act::Upgrade | Act::Downgrade => {}
+        }
+    }
+
+    fn believes(&self, held: Held) -> bool {
+        let process = &self.processes[held.who.client];
+        let state = process.machine.state(process.local(self.now), held.grip);
+        matches!(state, Some(HoldState::Held { .. } | HoldState::Uncertain { .. }))
+    }
+
+    fn write(&mut self, held: Held, looks: bool) {
+        if held.mode != Mode::Exclusive || (looks && !self.believes(held)) {
+            return;
+        }
+        let token = held.token.into();
+        let accepted = self.resource.write(token);
+        if !accepted {
+            self.coverage.note(Count::StaleRefused);
+        }
+        self.say(|| format!("write with token {token}: {}", if accepted { "accepted" } else { "refused" }));
+        self.history.writes.push(Write { token, at: self.now, accepted, add: None });
+    }
+
+    // The future is dropped at once; the renewal goes on.
+    fn renew(&mut self, held: Held) {
+        self.feed(held.who.client, |now, machine| {
+            let ticket = machine.handle_renew(now, held.grip);
+            machine.handle_cancel(now, ticket);
+        });
+    }
+
+    fn reenter(&mut self, user: usize, held: Held) {
+        if !self.believes(held) || matches!(held.mode, Mode::Permits { .. }) {
+            return;
+        }
+        let Some(script) = self.people[user].script(self.people[user].turn).cloned() else { return };
+        let now = self.processes[held.who.client].local(self.now);
+        let Some(ask) = self.wish(now, user, &Turn { mode: held.mode, only_try: false, wait: None, ..script }) else {
+            return;
+        };
+        let ask = Ask { reentrant: true, ..ask };
+        self.coverage.note(Count::Reentry);
+        let outcome = self.feed(held.who.client, |now, machine| {
+            let ticket = machine.handle_ask(now, ask);
+            machine.pick(now, ticket)
+        });
+        if let Some(Outcome::Granted { grip, token }) = outcome {
+            if (grip, token) != (held.grip, held.token) {
+                self.broken.get_or_insert_with(|| format!("user {user} re-entered another hold than its own"));
+            }
+            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, grip, false)));
+        }
+    }
+
+    fn upgrade(&mut self, user: usize, held: Held) {
+        self.coverage.note(Count::Change);
+        self.say(|| format!("user {user} upgrades"));
+        let wait = self.plan.lease;
+        let ticket = self.feed(held.who.client, |now, machine| {
+            machine.handle_upgrade(now, held.grip, Patience::Queue, Some(now + wait))
+        });
+        self.people[user].state = State::Changing { held, ticket, since: self.now };
+        self.look(held.who, user, ticket);
+    }
+
+    fn downgrade(&mut self, user: usize, held: Held) {
+        self.coverage.note(Count::Change);
+        self.say(|| format!("user {user} downgrades"));
+        // From the call on the writer no longer believes that it is alone.
+        self.history.holds[held.record].released.from = self.now;
+        let ticket = self.feed(held.who.client, |now, machine| machine.handle_downgrade(now, held.grip));
+        self.people[user].state = State::Changing { held, ticket, since: self.now };
+        self.look(held.who, user, ticket);
+    }
+
+    fn changed(&mut self, user: usize, held: Held, since: Nanos, outcome: &Outcome) {
+        let machine = &self.processes[held.who.client].machine;
+        let token = machine.token(held.grip).unwrap_or(held.token);
+        let done = matches!(outcome, Outcome::Done);
+        self.say(|| format!("user {user} changed: {outcome:?}, token {token}"));
+        let was_writer = held.mode == Mode::Exclusive;
+        let mode = match (was_writer, done) {
+            (false, true) => Mode::Exclusive,
+            _ => Mode::Shared,
+        };
+        if was_writer && !done {
+            // The guard is gone with the failed downgrade.
+            self.people[user].state = State::Away;
+            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, held.grip, false)));
+            return self.next_turn(held.who, user);
+        }
+        let mut held = Held { token, mode, ..held };
+        if done || token != self.people[user].held().map_or(token, |held| held.token) {
+            self.close(held.record, if was_writer { since } else { self.now });
+            // Lost before it was seen: the guard says so at the first look, and nobody believes in it.
+            if self.believes(held) {
+                held.record = self.record(user, token, mode, since);
+            }
+        }
+        self.people[user].state = State::Holding(held);
+        self.note_beliefs(held.who.client);
+    }
+
+    // A hold ends once.
+    fn close(&mut self, record: usize, from: Nanos) {
+        let released = &mut self.history.holds[record].released;
+        if released.to == OPEN {
+            *released = Span { from: released.from.min(from), to: self.now };
+        }
+    }
+
+    fn revoke(&mut self, held: Held, now: bool) {
+        self.coverage.note(Count::Revocation);
+        let revoke = Revoke { target: Target::Stamp(held.token.stamp()), reason: "asked".to_owned(), now };
+        if self.server.down_until > self.now {
+            return;
+        }
+        self.say(|| format!("somebody revokes {}", held.token));
+        let (_, effects) = self.server.apply(self.now, &Op::Revoke(revoke));
+        self.push(effects);
+    }
+
+    fn end(&mut self, user: usize, turn: usize) {
+        if self.people[user].turn != turn {
+            return;
+        }
+        match self.people[user].state {
+            State::Holding(held) => self.leave(user, held),
+            State::Changing { held, ticket, .. } => {
+                // The future of the change is dropped, and the guard in it.
+                self.coverage.note(Count::Dropped);
+                self.people[user].state = State::Away;
+                self.feed(held.who.client, |now, machine| machine.handle_cancel(now, ticket));
+                self.depart(held, false);
+                self.next_turn(held.who, user);
+            }
+            State::Away | State::Asking { .. } | State::Leaving { .. } => {}
+        }
+    }
+
+    fn leave(&mut self, user: usize, held: Held) {
+        let end = self.people[user].script(self.people[user].turn).map_or(End::Drop, |script| script.end);
+        match end {
+            End::Leak if !self.is_calm() => self.say(|| format!("user {user} leaks its guard")),
+            End::Leak | End::Drop => {
+                self.say(|| format!("user {user} drops its guard"));
+                self.people[user].state = State::Away;
+                self.depart(held, false);
+                self.next_turn(held.who, user);
+            }
+            End::Release => {
+                self.say(|| format!("user {user} releases"));
+                self.people[user].state = State::Away;
+                match self.depart(held, true) {
+                    Some(ticket) => {
+                        self.people[user].state = State::Leaving { who: held.who, ticket, record: held.record };
+                        self.look(held.who, user, ticket);
+                    }
+                    None => self.next_turn(held.who, user),
+                }
+            }
+        }
+    }
+
+    fn depart(&mut self, held: Held, listen: bool) -> Option<Ticket> {
+        let released = &mut self.history.holds[held.record].released;
+        if released.to == OPEN {
+            released.from = released.from.min(self.now);
+        }
+        match self.feed(held.who.client, |now, machine| machine.handle_release(now, held.grip, listen)) {
+            Released::Later(ticket) => Some(ticket),
+            Released::Now(_) => None,
+        }
+    }
+
+    fn next_turn(&mut self, who: Who, user: usize) {
+        let person = &mut self.people[user];
+        person.state = State::Away;
+        let rest = person.script(person.turn).map_or(0, |script| nanos(script.rest));
+        person.turn += 1;
+        let turn = person.turn;
+        self.schedule(self.now + rest, Event::Step(who, user, Step::Ask(turn)));
+    }
+
+    /// Loss is told to whoever holds by this grip.
+    pub(super) fn lost(&mut self, who: Who, grip: Grip, reason: &LossReason) {
+        self.coverage.note(Count::Loss);
+        self.say(|| format!("p{} is told: {reason}", who.client));
+        let holders = self.people.iter().filter_map(Person::held);
+        let records: Vec<usize> =
+            holders.filter(|held| held.who == who && held.grip == grip).map(|held| held.record).collect();
+        for record in records {
+            let hold = &mut self.history.holds[record];
+            hold.lost_at = hold.lost_at.min(self.now);
+        }
+    }
+
+    /// Writes down until when the users of a process believe.
+    pub(super) fn note_beliefs(&mut self, client: usize) {
+        let process = &self.processes[client];
+        let local = process.local(self.now);
+        for held in self.people.iter().filter_map(Person::held).filter(|held| held.who.client == client) {
+            if held.who.life != process.life {
+                continue;
+            }
+            let hold = &mut self.history.holds[held.record];
+            match process.machine.state(local, held.grip) {
+                Some(HoldState::Held { until } | HoldState::Uncertain { until }) => {
+                    hold.deadline = process.global(until);
+                }
+                Some(HoldState::Lost(_)) | None if hold.deadline == OPEN => hold.deadline = self.now,
+                Some(HoldState::Lost(_)) | None => {}
+            }
+        }
+    }
+
+    /// The process of these users died.
+    pub(super) fn bereave(&mut self, client: usize) {
+        for person in &mut self.people {
+            let theirs = match person.state {
+                State::Asking { who, .. } | State::Leaving { who, .. } => who.client == client,
+                State::Holding(held) | State::Changing { held, .. } => held.who.client == client,
+                State::Away => false,
+            };
+            if !theirs {
+                continue;
+            }
+            if let Some(held) = person.held() {
+                let hold = &mut self.history.holds[held.record];
+                hold.lost_at = hold.lost_at.min(self.now);
+            }
+            person.state = State::Away;
+        }
+    }
+
+    /// A new process took its place: its users go on with their next turns.
+    pub(super) fn return_to_work(&mut self, client: usize) {
+        let life = self.processes[client].life;
+        for user in 0..self.people.len() {
+            if self.people[user].script.client == client && matches!(self.people[user].state, State::Away) {
+                self.next_turn(Who { client, life }, user);
+            }
+        }
+    }
+
+    /// Everybody ends, and nothing goes wrong any more.
+    pub(super) fn calm(&mut self) {
+        self.say(|| "calm".to_owned());
+        self.server.down_until = 0;
+        self.server.stalled_until = 0;
+        for client in 0..self.processes.len() {
+            let process = &mut self.processes[client];
+            process.cut_until = 0;
+            process.paused_until = process.paused_until.min(self.now);
+            process.deaf_until = process.deaf_until.min(self.now);
+            self.restart(client);
+        }
+        for user in 0..self.people.len() {
+            let turn = self.people[user].turn;
+            self.end(user, turn);
+        }
+    }
+}
