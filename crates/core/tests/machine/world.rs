@@ -82,7 +82,8 @@ impl World {
         match act {
             Act::Ask(wish) => {
                 let ask = self.ask(at, wish);
-                self.clients[at].ask(now, ask, wish.lazy);
+                // A re-entry is ready with the ask, and its caller looks at once.
+                self.clients[at].ask(now, ask, wish.lazy && !wish.reentrant);
             }
             Act::Cancel(nth) => {
                 if let Some(nth) = pick(self.clients[at].wishes.len(), *nth) {
@@ -238,8 +239,11 @@ impl World {
         applied.reply
     }
 
+    /// The record after everything that is due.
     fn view(&self) -> Option<RecordView> {
-        self.record.peek(self.store_now())
+        let mut record = self.record.clone();
+        record.apply(&Limits::default(), self.store_now(), &Op::Tend);
+        record.peek(self.store_now())
     }
 
     /// Sends what a machine wants sent and looks at what it has ready.
