@@ -22,6 +22,7 @@ pub(crate) struct Gate(Arc<Shared>);
 
 struct Shared {
     inner: MemoryStore,
+    far: bool,
     state: Mutex<State>,
 }
 
@@ -49,8 +50,13 @@ enum Stage {
 }
 
 impl Gate {
-    pub(crate) fn new(inner: MemoryStore) -> Self {
-        Self(Arc::new(Shared { inner, state: Mutex::default() }))
+    /// Far away, releases in the background and renewals go through the renewal thread.
+    pub(crate) fn new(inner: MemoryStore, far: bool) -> Self {
+        Self(Arc::new(Shared { inner, far, state: Mutex::default() }))
+    }
+
+    pub(crate) fn is_far(&self) -> bool {
+        self.0.far
     }
 
     pub(crate) fn close(&self) {
@@ -227,7 +233,7 @@ impl Inbox for Held {
 
 impl Store for Gate {
     fn capabilities(&self) -> Capabilities {
-        self.0.inner.capabilities()
+        Capabilities { in_process: !self.0.far, ..Capabilities::FULL }
     }
 
     fn time(&self) -> LeaseTime {
