@@ -270,18 +270,19 @@ impl<K: Held> Guard<K> {
     pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         self.released = true;
         let hold = self.hold.clone();
-        let released = hold.let_go(true);
+        // Made here and not in the future: one that is dropped before its first poll must give its ticket back.
+        let released = match hold.let_go(true) {
+            Released::Now(result) => Err(result),
+            Released::Later(ticket) => Ok(Waiting::new(&hold.handle, &hold.cohort, ticket)),
+        };
         async move {
             let why = match released {
-                Released::Now(Ok(())) => return Ok(()),
-                Released::Now(Err(why)) => why,
-                Released::Later(ticket) => {
-                    let waiting = Waiting::new(&hold.handle, &hold.cohort, ticket);
-                    match waiting.outcome().await.1 {
-                        Outcome::Failed(why) => why,
-                        Outcome::Done | Outcome::Granted { .. } => return Ok(()),
-                    }
-                }
+                Err(Ok(())) => return Ok(()),
+                Err(Err(why)) => why,
+                Ok(waiting) => match waiting.outcome().await.1 {
+                    Outcome::Failed(why) => why,
+                    Outcome::Done | Outcome::Granted { .. } => return Ok(()),
+                },
             };
             let place = hold.place();
             Err(match why {

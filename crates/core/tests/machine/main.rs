@@ -44,7 +44,7 @@ fn play(script: &Script) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(config(1_000))]
+    #![proptest_config(config(600))]
 
     #[test]
     fn machines_never_conflict_and_leave_nothing(script in scripts()) {

@@ -26,14 +26,15 @@ pub(crate) struct Network {
     weather: Vec<Weather>,
     turn: usize,
     calm: bool,
+    strict: bool,
     next: u64,
     way: BTreeMap<(u64, u64), Packet>,
     calls: BTreeMap<u64, Errand>,
 }
 
 impl Network {
-    pub(crate) fn new(weather: Vec<Weather>) -> Self {
-        Self { weather, turn: 0, calm: false, next: 0, way: BTreeMap::new(), calls: BTreeMap::new() }
+    pub(crate) fn new(weather: Vec<Weather>, strict: bool) -> Self {
+        Self { weather, turn: 0, calm: false, strict, next: 0, way: BTreeMap::new(), calls: BTreeMap::new() }
     }
 
     /// From here on every message arrives, soon.
@@ -66,7 +67,9 @@ impl Network {
             return self.put(now + weather.there, answer(StoreError::not_executed(kind, "refused")));
         }
         self.put(now + patience, answer(StoreError::unknown("no answer")));
-        if let Fate::Twice(later) = weather.fate {
+        if let Fate::Twice(later) = weather.fate
+            && !(self.strict && claims(&op))
+        {
             let copy = Packet::Request { from, call: None, op: op.clone(), weather };
             self.put(now + weather.there + later, copy);
         }
@@ -111,5 +114,14 @@ impl Network {
     /// Keeps a packet back until later: its receiver stands still.
     pub(crate) fn hold_back(&mut self, until: u64, packet: Packet) {
         self.put(until, packet);
+    }
+}
+
+/// Whether a late copy could enter the record anew.
+fn claims(op: &Op) -> bool {
+    match op {
+        Op::Acquire(_) | Op::Upgrade(_) => true,
+        Op::Release(release) => release.again.is_some(),
+        _ => false,
     }
 }

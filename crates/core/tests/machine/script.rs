@@ -18,6 +18,8 @@ pub(crate) struct Script {
 pub(crate) struct Setting {
     pub(crate) flavour: Flavour,
     pub(crate) people: Vec<Person>,
+    /// Leases are long and no claim is repeated once it was answered: whatever is left in the end is an orphan.
+    pub(crate) strict: bool,
 }
 
 /// A client's clock: its rate error in tenths of a percent, and how far off it believes the store's clock to be.
@@ -97,7 +99,8 @@ pub(crate) struct Wish {
 pub(crate) fn scripts() -> impl Strategy<Value = Script> {
     let flavour = select(vec![Flavour::Mutex, Flavour::ReadWrite, Flavour::Readers, Flavour::Semaphore]);
     let person = (-4..=4_i8, -40..=40_i16).prop_map(|(rate, skew)| Person { rate, skew });
-    let setting = (flavour, vec(person, 2..=4)).prop_map(|(flavour, people)| Setting { flavour, people });
+    let setting = (flavour, vec(person, 2..=4), any::<bool>());
+    let setting = setting.prop_map(|(flavour, people, strict)| Setting { flavour, people, strict });
     let scripts = (setting, vec(weather(), 1..24)).prop_flat_map(|(setting, weather)| {
         let acts = act(setting.flavour);
         (Just(setting), Just(weather), vec(step(acts), 1..60))
