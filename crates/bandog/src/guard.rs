@@ -122,7 +122,7 @@ impl Hold {
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
-    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static + use<> {
         let now = self.handle.clock.now();
         let losses = self.cohort.lock().watch_loss(now, self.grip, self.token);
         async move {
@@ -240,7 +240,7 @@ impl<K: Held> Guard<K> {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static + use<K> {
         self.hold.lost()
     }
 

@@ -49,7 +49,8 @@ impl Locks {
         let store = if name.is_empty() { MemoryStore::new() } else { MemoryStore::named(name) };
         let mut defaults = LockConfig::default();
         defaults.set_from_env()?;
-        for (option, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
             defaults.set(option, value)?;
         }
         Self::builder().store(store).defaults(defaults).build()

@@ -171,7 +171,7 @@ impl<K: Held> Request<K> {
     /// assert_eq!(total, 41);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T, RunError>> + Send + 'static
+    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T, RunError>> + Send + 'static + use<T, W, F, K>
     where
         T: Send + 'static,
         W: FnOnce(Hold) -> F + Send + 'static,

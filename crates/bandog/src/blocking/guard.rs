@@ -15,6 +15,14 @@ use super::thread;
 /// A held lock, bound to its thread. Dropping it releases the lock in the background.
 ///
 /// Everything for looking comes from [`crate::Guard`] by deref: `token`, `is_held`, `remaining`, `state`, `lost`.
+///
+/// It does not leave its thread; [`unbind`](Self::unbind) makes one that may:
+///
+/// ```compile_fail,E0277
+/// let locks = bandog::blocking::Locks::connect("memory:").unwrap();
+/// let guard = locks.mutex("job").acquire().unwrap();
+/// std::thread::spawn(move || drop(guard));
+/// ```
 #[must_use = "if unused, the lock is released at once"]
 #[clippy::has_significant_drop]
 pub struct Guard<K: Held = Mutual> {

@@ -46,8 +46,8 @@ impl Driver {
             call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
         };
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(task)),
-            Err(_) => self.keeper.spawn(task),
+            Ok(runtime) if !self.keeper.runs_on(&runtime) => drop(runtime.spawn(task)),
+            _ => self.keeper.spawn(task),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct State {
     /// Whoever waits for the loss of a hold.
     watchers: Vec<(Grip, watch::Sender<Option<LossReason>>)>,
     pub(super) timer: Option<Timer>,
-    partings: usize,
+    unsettled: usize,
     /// No longer in the map: look the name up again.
     pub(super) retired: bool,
 }
@@ -45,14 +45,14 @@ pub(super) struct Wanted {
     pub(super) actions: Vec<Action>,
     /// The new time of the timer, if it must come earlier.
     pub(super) timer: Option<Moment>,
-    /// By how many the releases under way have grown.
-    pub(super) partings: isize,
+    /// By how many the releases to come and under way have grown.
+    pub(super) unsettled: isize,
 }
 
 impl Cohort {
     pub(super) fn new(name: LockName, machine: Machine) -> Self {
         let state =
-            State { machine, wakers: Vec::new(), watchers: Vec::new(), timer: None, partings: 0, retired: false };
+            State { machine, wakers: Vec::new(), watchers: Vec::new(), timer: None, unsettled: 0, retired: false };
         Self { name, state: Mutex::new(state) }
     }
 
@@ -119,9 +119,9 @@ impl State {
         if self.machine.tickets() == 0 && !self.wakers.is_empty() {
             self.wakers = Vec::new();
         }
-        let partings = self.machine.partings();
-        let grown = partings.cast_signed() - std::mem::replace(&mut self.partings, partings).cast_signed();
-        Wanted { wakers, actions, timer: self.timer_change(now), partings: grown }
+        let unsettled = self.machine.unsettled();
+        let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
+        Wanted { wakers, actions, timer: self.timer_change(now), unsettled: grown }
     }
 
     fn tell_loss(&self, grip: Grip, reason: &LossReason) {

@@ -92,6 +92,10 @@ impl Keeper {
         drop(self.runtime.spawn(task));
     }
 
+    pub(super) fn runs_on(&self, runtime: &Handle) -> bool {
+        self.runtime.id() == runtime.id()
+    }
+
     /// Nobody uses the client any more: drain and end.
     pub(super) fn finish(&self) {
         self.finishing.store(true, Ordering::Release);

@@ -170,7 +170,7 @@ impl Driver {
             state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
         drop(state);
-        self.janitor.count(wanted.partings);
+        self.janitor.count(wanted.unsettled);
         wanted.wakers.into_iter().for_each(Waker::wake);
         for action in wanted.actions {
             self.send(cohort, action);

@@ -313,7 +313,9 @@ impl Machine {
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Idle;
         }
-        self.claims.remove(&seq)
+        let claim = self.claims.remove(&seq);
+        self.orphans -= usize::from(claim.as_ref().is_some_and(|claim| claim.taker == Taker::Nobody));
+        claim
     }
 
     /// A claim that was certainly not executed never will be.
@@ -371,7 +373,8 @@ impl Machine {
                 self.forget_claim(seq);
             }
             Phase::Sent | Phase::Confirming => {
-                claim.taker = Taker::Nobody;
+                let taker = std::mem::replace(&mut claim.taker, Taker::Nobody);
+                self.orphans += usize::from(taker != Taker::Nobody);
                 if self.cohort == Cohort::Claiming(seq) {
                     self.cohort = Cohort::Idle;
                 }

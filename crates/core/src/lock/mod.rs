@@ -106,6 +106,8 @@ pub struct Machine {
     claims: BTreeMap<u64, Claiming>,
     holds: Slab<Hold>,
     partings: Slab<Parting>,
+    /// Claims under way whose taker is nobody.
+    orphans: usize,
     cohort: Cohort,
     remote: Remote,
     failing: Option<Box<Failing>>,
@@ -149,6 +151,7 @@ impl Machine {
             claims: BTreeMap::new(),
             holds: Slab::new(),
             partings: Slab::new(),
+            orphans: 0,
             cohort: Cohort::Idle,
             remote: Remote::default(),
             failing: None,
@@ -312,9 +315,9 @@ impl Machine {
         self.blocker.as_deref()
     }
 
-    /// Releases under way.
-    pub fn partings(&self) -> usize {
-        self.partings.len()
+    /// Releases under way, and claims under way that will have to be released.
+    pub fn unsettled(&self) -> usize {
+        self.partings.len() + self.orphans
     }
 
     /// Live holds.

@@ -197,7 +197,7 @@ fn a_release_that_no_longer_matters_is_given_up() {
     let (mut lock, grip) = Lock::held(writer());
     lock.release(grip);
     let mut tries = 0;
-    while lock.machine.partings() > 0 {
+    while lock.machine.unsettled() > 0 {
         tries += lock.actions().len();
         lock.out.clone().iter().for_each(|(words, _)| lock.lose_answer(words));
         lock.wait(1_000);
