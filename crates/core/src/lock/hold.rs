@@ -112,7 +112,7 @@ impl Machine {
             self.cohort = Cohort::Holding(key);
             self.remote.begin(now, landing.line);
         }
-        self.give(now, key, ticket, &ask);
+        self.give(now, key, ticket);
         if landing.remaining < ask.lease().length() && !self.tickets.line_is_empty() {
             // Only a confirmed lease may be passed on, and somebody waits for that.
             self.todo.push_back(Todo::Renew(Grip(key), None));
@@ -157,7 +157,8 @@ impl Machine {
     }
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
-    pub(super) fn give(&mut self, now: Moment, key: usize, ticket: Ticket, ask: &Ask) {
+    pub(super) fn give(&mut self, now: Moment, key: usize, ticket: Ticket) {
+        let Some(ask) = self.tickets.ask(ticket) else { return };
         let window = self.window(ask.lease());
         let hold = &mut self.holds[key];
         hold.assign(now, ticket, ask, window);
