@@ -57,6 +57,10 @@ impl Hold {
         }
     }
 
+    pub(super) fn is_lost(&self, now: Moment) -> bool {
+        self.loss.is_some() || self.deadline() <= now
+    }
+
     pub(super) fn deadline(&self) -> Moment {
         self.keeping.deadline()
     }
@@ -171,9 +175,8 @@ impl Machine {
     /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
     pub fn reenter(&mut self, now: Moment, ask: &Ask) -> Option<Outcome> {
         let owner = ask.owner.filter(|_| !self.closed)?;
-        let live = |hold: &Hold| hold.loss.is_none() && hold.deadline() > now;
         // A grant that was not picked up may yet go to another: nobody is inside.
-        let inside = |hold: &Hold| hold.owner == Some(owner) && live(hold) && hold.unpicked.is_none();
+        let inside = |hold: &Hold| hold.owner == Some(owner) && !hold.is_lost(now) && hold.unpicked.is_none();
         let own = |hold: &Hold| inside(hold) && hold.mode.kind() == ask.mode.kind();
         let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
         if matches!(ask.mode, Mode::Permits { .. }) {

@@ -196,7 +196,7 @@ impl Machine {
         if let Outcome::Granted { grip, .. } = *outcome
             && self.tickets.ask(ticket).is_some()
         {
-            if self.state(now, grip).is_none_or(|state| matches!(state, HoldState::Lost(_))) {
+            if self.holds.get(grip.0).is_none_or(|hold| hold.is_lost(now)) {
                 // Lost before it was ever seen: the wish goes on.
                 self.return_to_wait(now, ticket, grip);
                 return None;
