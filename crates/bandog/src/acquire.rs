@@ -30,8 +30,8 @@ pub(crate) struct Order {
     pub(crate) options: Options,
     pub(crate) owner: Option<OwnerId>,
     pub(crate) reentrant: bool,
-    /// What follows from the options, once they are checked.
-    pub(crate) terms: OnceLock<Terms>,
+    /// What follows from all this, once it is checked.
+    pub(crate) ask: OnceLock<Ask>,
 }
 
 /// The future of [`Request::acquire`](crate::Request::acquire). Owned: it can be spawned and moved.
@@ -66,39 +66,44 @@ impl<K: Held> Acquire<K> {
         Self { state: State::New(order, patience), held: PhantomData }
     }
 
-    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Asker, Outcome), AcquireError>> {
+    fn poll_guard<T>(&mut self, waker: &Waker, finish: impl FnOnce(Ended<K>) -> Ending<T>) -> Poll<Ending<T>> {
         let over = match &mut self.state {
-            State::New(order, patience) => {
-                let placed = order.place(*patience, cx.waker());
-                self.state = State::Over;
-                match placed? {
-                    Ok(over) => Some(over),
-                    Err(waiting) => {
-                        self.state = State::Waiting(waiting);
-                        None
-                    }
+            State::New(order, patience) => match order.place(*patience, waker) {
+                Ok(Ok(over)) => over,
+                Ok(Err(waiting)) => {
+                    self.state = State::Waiting(waiting);
+                    return Poll::Pending;
                 }
-            }
-            State::Waiting(waiting) => waiting.poll(cx.waker()),
-            State::Over => None,
+                Err(error) => {
+                    self.state = State::Over;
+                    return Poll::Ready(Err(error));
+                }
+            },
+            State::Waiting(waiting) => match waiting.poll(waker) {
+                Some(over) => over,
+                None => return Poll::Pending,
+            },
+            State::Over => return Poll::Pending,
         };
-        over.map_or(Poll::Pending, |over| Poll::Ready(Ok(over)))
+        self.state = State::Over;
+        let (asker, outcome) = over;
+        Poll::Ready(finish(match outcome {
+            Outcome::Granted { grip, token } => Ok(Guard::new(asker, grip, token)),
+            Outcome::Failed(why) => Err((asker, why)),
+            Outcome::Done => Err((asker, Why::Closed)),
+        }))
     }
 }
 
-fn guard<K: Held>((asker, outcome): (Asker, Outcome)) -> Result<Guard<K>, (Asker, Why)> {
-    match outcome {
-        Outcome::Granted { grip, token } => Ok(Guard::new(asker, grip, token)),
-        Outcome::Failed(why) => Err((asker, why)),
-        Outcome::Done => Err((asker, Why::Closed)),
-    }
-}
+/// How an acquisition ended, for whoever asked and for whoever reads the error.
+type Ended<K> = Result<Guard<K>, (Asker, Why)>;
+type Ending<T> = Result<T, AcquireError>;
 
 impl<K: Held> Future for Acquire<K> {
     type Output = Result<Guard<K>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_outcome(cx)?.map(|over| guard(over).map_err(|(asker, why)| asker.error(why)))
+        self.poll_guard(cx.waker(), |ended| ended.map_err(|(asker, why)| asker.error(why)))
     }
 }
 
@@ -110,7 +115,7 @@ impl<K: Held> Future for TryAcquire<K> {
     type Output = Result<Option<Guard<K>>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll_outcome(cx)?.map(|over| match guard(over) {
+        self.0.poll_guard(cx.waker(), |ended| match ended {
             Ok(guard) => Ok(Some(guard)),
             Err((_, Why::Busy(_) | Why::Timeout(_))) => Ok(None),
             Err((asker, why)) => Err(asker.error(why)),
@@ -120,8 +125,14 @@ impl<K: Held> Future for TryAcquire<K> {
 
 impl Order {
     /// Checks the order and hands it to the machine.
-    fn place(&self, patience: Patience, waker: &Waker) -> Result<Result<(Asker, Outcome), Waiting>, AcquireError> {
-        let (name, ask) = self.check(patience)?;
+    fn place(&self, patience: Patience, waker: &Waker) -> Ending<Result<(Asker, Outcome), Waiting>> {
+        let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
+        let mut ask = *self.checked(name)?;
+        ask.patience = patience;
+        ask.owner = self.owner.or_else(owner::ambient);
+        if ask.reentrant && ask.owner.is_none() {
+            return Err(self.invalid(ConfigError::NoOwner));
+        }
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
         let asker = Asker { handle: self.handle.clone(), cohort, began };
         Ok(match outcome {
@@ -130,26 +141,22 @@ impl Order {
         })
     }
 
-    fn check(&self, patience: Patience) -> Result<(&LockName, Ask), AcquireError> {
-        let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
+    // Once for all futures of a request; each adds what is its own.
+    fn checked(&self, name: &LockName) -> Result<&Ask, AcquireError> {
+        if let Some(ask) = self.ask.get() {
+            return Ok(ask);
+        }
         let mode = *self.mode.as_ref().map_err(|error| self.invalid(error.clone()))?;
         let terms = self.terms().map_err(|error| self.invalid(error))?;
         self.supported(name, mode)?;
-        let owner = self.owner.or_else(owner::ambient);
-        if self.reentrant && owner.is_none() {
-            return Err(self.invalid(ConfigError::NoOwner));
-        }
-        let Options { fair, max_hold, .. } = self.options;
-        Ok((name, Ask { mode, fair, patience, until: None, owner, reentrant: self.reentrant, terms, max_hold }))
+        let (Options { fair, max_hold, .. }, reentrant) = (self.options, self.reentrant);
+        let ask = Ask { mode, fair, patience: Patience::Queue, until: None, owner: None, reentrant, terms, max_hold };
+        Ok(self.ask.get_or_init(|| ask))
     }
 
     fn terms(&self) -> Result<Terms, ConfigError> {
-        if let Some(terms) = self.terms.get() {
-            return Ok(*terms);
-        }
         let (checked, settings) = (self.options.check()?, &self.handle.settings);
-        let terms = Terms::new(checked.policy, checked.lease, settings.drift, settings.response)?;
-        Ok(*self.terms.get_or_init(|| terms))
+        Ok(Terms::new(checked.policy, checked.lease, settings.drift, settings.response)?)
     }
 
     fn invalid(&self, reason: ConfigError) -> AcquireError {

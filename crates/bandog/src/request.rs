@@ -42,14 +42,14 @@ impl<K: Held> Request<K> {
     pub(crate) fn new(handle: Handle, name: &str, mode: Result<Mode, ConfigError>) -> Self {
         let name = LockName::new(name).map_err(|error| (excerpt(name), error));
         let options = handle.defaults.options;
-        let order = Order { handle, name, mode, options, owner: None, reentrant: false, terms: OnceLock::new() };
+        let order = Order { handle, name, mode, options, owner: None, reentrant: false, ask: OnceLock::new() };
         Self { order: Arc::new(order), held: PhantomData }
     }
 
     // Futures made before keep the order as it was.
     pub(crate) fn change(mut self, change: impl FnOnce(&mut Order)) -> Self {
         let order = Arc::make_mut(&mut self.order);
-        order.terms = OnceLock::new();
+        order.ask = OnceLock::new();
         change(order);
         self
     }

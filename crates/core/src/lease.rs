@@ -13,7 +13,10 @@ pub const MAX: Duration = Duration::from_secs(600);
 
 /// A checked lease length, in whole milliseconds from 10 ms to 10 min.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lease(Duration);
+pub struct Lease {
+    // Not a Duration: every hold carries several.
+    millis: u32,
+}
 
 impl Lease {
     /// Checks a length; parts of a millisecond are cut off.
@@ -21,23 +24,22 @@ impl Lease {
     /// # Errors
     /// [`LeaseError`] names the given length and the bound it breaks.
     pub fn new(length: Duration) -> Result<Self, LeaseError> {
-        let whole = Duration::from_millis(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
-        match whole {
-            _ if whole < MIN => Err(LeaseError::TooShort { given: length }),
-            _ if whole > MAX => Err(LeaseError::TooLong { given: length }),
-            _ => Ok(Self(whole)),
+        match u32::try_from(length.as_millis()) {
+            _ if length < MIN => Err(LeaseError::TooShort { given: length }),
+            Ok(millis) if Duration::from_millis(millis.into()) <= MAX => Ok(Self { millis }),
+            _ => Err(LeaseError::TooLong { given: length }),
         }
     }
 
     /// The length.
     pub fn length(self) -> Duration {
-        self.0
+        Duration::from_millis(self.millis.into())
     }
 }
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lease({:?})", self.0)
+        write!(f, "Lease({:?})", self.length())
     }
 }
 

@@ -116,12 +116,18 @@ impl State {
         while let Some(action) = self.machine.poll_action(now, || store.time()) {
             actions.push(action);
         }
-        if self.machine.tickets() == 0 && !self.wakers.is_empty() {
-            self.wakers = Vec::new();
-        }
+        self.tidy();
         let unsettled = self.machine.unsettled();
         let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
         Wanted { wakers, actions, timer: self.timer_change(now), unsettled: grown }
+    }
+
+    /// Frees the room that only waiting needs.
+    pub(super) fn tidy(&mut self) {
+        if self.machine.tickets() == 0 {
+            self.machine.tidy();
+            self.wakers = Vec::new();
+        }
     }
 
     fn tell_loss(&self, grip: Grip, reason: &LossReason) {

@@ -50,7 +50,7 @@ impl Default for Settings {
 pub struct OwnerId(pub u64);
 
 /// A wish for the lock.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ask {
     /// What to hold.
     pub mode: Mode,

@@ -61,6 +61,10 @@ impl Hold {
         }
     }
 
+    pub(super) fn is_lost(&self, now: Moment) -> bool {
+        self.loss.is_some() || self.deadline() <= now
+    }
+
     pub(super) fn deadline(&self) -> Moment {
         self.keeping.deadline()
     }
@@ -120,7 +124,7 @@ impl Machine {
             self.cohort = Cohort::Holding(key);
             self.remote.begin(now, landing.line);
         }
-        self.give(now, key, ticket, &ask);
+        self.give(now, key, ticket);
         if landing.remaining < ask.lease().length() && !self.tickets.line_is_empty() {
             // Only a confirmed lease may be passed on, and somebody waits for that.
             self.todo.push_back(Todo::Renew(Grip(key), None));
@@ -165,7 +169,8 @@ impl Machine {
     }
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
-    pub(super) fn give(&mut self, now: Moment, key: usize, ticket: Ticket, ask: &Ask) {
+    pub(super) fn give(&mut self, now: Moment, key: usize, ticket: Ticket) {
+        let Some(ask) = self.tickets.ask(ticket) else { return };
         let window = self.window(ask.lease());
         let hold = &mut self.holds[key];
         hold.assign(now, ticket, ask, window);
@@ -178,10 +183,9 @@ impl Machine {
     /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
     pub fn reenter(&mut self, now: Moment, ask: &Ask) -> Option<Outcome> {
         let owner = ask.owner.filter(|_| !self.closed)?;
-        let live = |hold: &Hold| hold.loss.is_none() && hold.deadline() > now;
         // A grant that was not picked up may yet go to another: nobody is inside.
         let whose = |hold: &Hold| hold.owner == Some(owner) || (ask.reentrant && zoo::has(Bug::ReentryByAnybody));
-        let inside = |hold: &Hold| whose(hold) && live(hold) && hold.unpicked.is_none();
+        let inside = |hold: &Hold| whose(hold) && !hold.is_lost(now) && hold.unpicked.is_none();
         let own = |hold: &Hold| inside(hold) && hold.mode.kind() == ask.mode.kind();
         let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
         if matches!(ask.mode, Mode::Permits { .. }) {

@@ -193,13 +193,14 @@ impl Machine {
     }
 
     /// Exchanges a ticket for its outcome, if it is there.
+    #[inline]
     pub fn pick(&mut self, now: Moment, ticket: Ticket) -> Option<Outcome> {
         let Some(Stage::Ready(outcome)) = self.tickets.stage(ticket) else { return None };
         // A re-entry has no wish of its own left: it shares the fate of the hold it entered.
         if let Outcome::Granted { grip, .. } = *outcome
             && self.tickets.ask(ticket).is_some()
         {
-            if self.state(now, grip).is_none_or(|state| matches!(state, HoldState::Lost(_))) {
+            if self.holds.get(grip.0).is_none_or(|hold| hold.is_lost(now)) {
                 // Lost before it was ever seen: the wish goes on.
                 self.return_to_wait(now, ticket, grip);
                 return None;
@@ -272,19 +273,28 @@ impl Machine {
                 return Some(action);
             }
         }
-        if self.tickets.is_empty() {
-            self.todo = VecDeque::new();
-        }
         None
     }
 
     /// The next thing to tell somebody.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        let event = self.events.pop_front();
-        if event.is_none() && self.tickets.is_empty() {
-            self.events = VecDeque::new();
+        self.events.pop_front()
+    }
+
+    /// Frees the room that only waiting needs, once there are no [tickets](Self::tickets): an idle lock should weigh as
+    /// little as possible.
+    pub fn tidy(&mut self) {
+        if self.todo.is_empty() && self.events.is_empty() {
+            (self.todo, self.events) = (VecDeque::new(), VecDeque::new());
         }
-        event
+        // An empty tree keeps its root.
+        if self.claims.is_empty() {
+            self.claims = BTreeMap::new();
+        }
+        if self.waits.is_empty() {
+            self.waits = BTreeSet::new();
+        }
     }
 
     /// How a hold stands; `None` once it was released.
@@ -326,6 +336,7 @@ impl Machine {
     }
 
     /// Tickets out, of waiters and others.
+    #[inline]
     pub fn tickets(&self) -> usize {
         self.tickets.len()
     }

@@ -199,12 +199,11 @@ impl Machine {
     }
 
     fn pass(&mut self, now: Moment, grip: Grip, next: Ticket) {
-        let Some(ask) = self.tickets.ask(next).cloned() else { return };
         self.remote.passes += 1;
         let hold = &mut self.holds[grip.0];
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
         hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
-        self.give(now, grip.0, next, &ask);
+        self.give(now, grip.0, next);
     }
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.
