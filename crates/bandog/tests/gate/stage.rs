@@ -67,7 +67,8 @@ impl Stage {
             }
             std::thread::yield_now();
         }
-        panic!("never: {what}");
+        let (janitor, in_use) = (self.locks.janitor(), self.locks.locks_in_use());
+        panic!("never: {what}; {janitor:?}, {in_use} in use, {} requests on their way", self.gate.sent());
     }
 }
 
