@@ -56,14 +56,19 @@ async fn wait_ends_at_its_limit() {
         for locks in [&a, &b] {
             let mut asks = waiting(locks.mutex("job").wait(secs(5)).acquire());
             let mut tries = waiting(locks.mutex("job").wait(secs(5)).try_acquire());
+            let mut fair = waiting(locks.mutex("job").wait(secs(5)).fair().acquire());
+            let mut reads = waiting(locks.rwlock("job").read().wait(secs(5)).acquire());
             world.pass(ms(4_999)).await;
             assert!(poll(&mut asks).is_pending() && poll(&mut tries).is_pending());
+            assert!(poll(&mut fair).is_pending() && poll(&mut reads).is_pending());
             world.pass(ms(1)).await;
             let error = ready(&mut asks).unwrap_err();
             let AcquireError::Timeout { waited, holder, .. } = &error else { panic!("{error}") };
             assert_eq!(*waited, secs(5));
             assert!(holder.is_some(), "{error}");
             assert!(ready(&mut tries).unwrap().is_none());
+            assert_eq!(ready(&mut fair).unwrap_err().kind(), ErrorKind::Timeout);
+            assert_eq!(ready(&mut reads).unwrap_err().kind(), ErrorKind::Timeout);
             world.settle().await;
             assert_eq!(world.waiters("job"), 0, "nobody is left in the queue");
         }

@@ -177,3 +177,18 @@ async fn an_answer_from_a_new_run_makes_holds_be_confirmed() {
         assert_eq!(guard.state(), GuardState::Lost { reason: LossReason::Gone });
     }
 }
+
+#[tokio::test]
+async fn an_ended_hold_of_our_own_is_not_in_the_way() {
+    for world in World::both() {
+        let locks = world.locks();
+        let old = locks.mutex("job").acquire().await.unwrap();
+        // Nothing has noticed the end of the lease yet, here or in the store.
+        world.clock.pause(secs(31));
+        let fresh = locks.mutex("job").try_acquire().await.unwrap().expect("the lock is free");
+        assert!(fresh.token() > old.token() && !old.is_held());
+        drop(old);
+        world.settle().await;
+        assert!(fresh.is_held() && world.holders("job") == 1);
+    }
+}
