@@ -65,6 +65,7 @@ impl Tickets {
         self.slab.get_mut(ticket.index).filter(|entry| entry.serial == ticket.serial)
     }
 
+    #[inline(always)]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<(Option<Box<Ask>>, Stage)> {
         self.leave(ticket);
         self.get(ticket)?;
@@ -85,6 +86,7 @@ impl Tickets {
     }
 
     /// Moves a ticket to a stage outside the line.
+    #[inline(always)]
     pub(super) fn set(&mut self, ticket: Ticket, stage: Stage) {
         self.leave(ticket);
         if let Some(entry) = self.get_mut(ticket) {
