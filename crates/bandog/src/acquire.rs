@@ -185,6 +185,7 @@ impl Waiting {
     }
 
     /// The ticket's outcome, once it is there.
+    #[inline(always)]
     fn poll(&mut self, waker: &Waker) -> Option<(Asker, Outcome)> {
         let asker = self.asker.as_ref()?;
         let outcome = asker.handle.pick(&asker.cohort, self.ticket, waker)?;

@@ -208,6 +208,7 @@ impl Driver {
     }
 
     /// A ticket's outcome; if it is not there yet, remembers whom to wake.
+    #[inline(always)]
     pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, ticket: Ticket, waker: &Waker) -> Option<Outcome> {
         let mut state = cohort.lock();
         let now = self.clock.now();

@@ -193,7 +193,7 @@ impl Machine {
     }
 
     /// Exchanges a ticket for its outcome, if it is there.
-    #[inline]
+    #[inline(always)]
     pub fn pick(&mut self, now: Moment, ticket: Ticket) -> Option<Outcome> {
         let Some(Stage::Ready(outcome)) = self.tickets.stage(ticket) else { return None };
         // A re-entry has no wish of its own left: it shares the fate of the hold it entered.

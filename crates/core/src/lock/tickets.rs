@@ -69,6 +69,7 @@ impl Tickets {
         self.slab.get_mut(ticket.index).filter(same)
     }
 
+    #[inline(always)]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<(Option<Box<Ask>>, Stage)> {
         self.leave(ticket);
         self.get(ticket)?;
@@ -89,6 +90,7 @@ impl Tickets {
     }
 
     /// Moves a ticket to a stage outside the line.
+    #[inline(always)]
     pub(super) fn set(&mut self, ticket: Ticket, stage: Stage) {
         self.leave(ticket);
         if let Some(entry) = self.get_mut(ticket) {
