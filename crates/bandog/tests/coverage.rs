@@ -38,6 +38,7 @@ fn faulty_rows_are_found() {
         "| 000 | m | b | `core::a::tests::exists`, `core/src/a.rs::exists` |",
         "| 000 | a \\| b | `x \\| y` | issue 3 |",
         "| 000 | m | b | `exists` · issue 5 |",
+        "| 000 | m | b | no issue yet |",
         "| seed | mechanism | bandog | shown by |",
         "|---|---|---|---|",
         "no table",
@@ -96,6 +97,9 @@ impl Row {
 
 /// What is wrong with one proof, if anything.
 fn fault(proof: &str, sources: &BTreeMap<String, String>) -> Option<String> {
+    if proof == "no issue yet" {
+        return None;
+    }
     if let Some(number) = proof.strip_prefix("issue ") {
         let open = number.parse().is_ok_and(|number| OPEN_ISSUES.contains(&number));
         return (!open).then(|| format!("`{proof}` is not an open issue ({OPEN_ISSUES:?})"));
