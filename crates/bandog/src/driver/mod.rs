@@ -178,6 +178,7 @@ impl Driver {
     }
 
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
+    #[inline(always)]
     pub(crate) fn ask(self: &Arc<Self>, name: &LockName, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
         loop {
             let cohort = self.cohort(name);
