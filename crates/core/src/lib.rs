@@ -31,4 +31,5 @@ pub mod wheel;
 #[cfg(feature = "zoo")]
 pub mod zoo;
 #[cfg(not(feature = "zoo"))]
+#[allow(unreachable_pub, reason = "public only with the feature")]
 mod zoo;

@@ -8,7 +8,8 @@ use crate::time::{LeaseTime, Moment};
 use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Ticket, Why};
-use super::claim::{Landing, Phase, Taker};
+use super::claim::{Phase, Taker};
+use super::landing::Landing;
 use super::tickets::Stage;
 use super::{Cohort, Machine, Todo};
 

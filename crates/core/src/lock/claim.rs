@@ -5,13 +5,14 @@ use std::time::Duration;
 use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
-use crate::op::{Claim, Line, Op, Patience, Queued, Refusal, Renew, Renewal, Standing, Upgrade, Verdict};
-use crate::store::{Outcome as Sure, StoreError, StoreErrorKind};
+use crate::op::{Claim, Op, Patience, Queued, Refusal, Renew, Upgrade, Verdict};
+use crate::store::{StoreError, StoreErrorKind};
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Errand, Grip, Lane, LossReason, Ticket, Why};
+use super::landing::Landing;
 use super::tickets::Stage;
 use super::{Cohort, Machine, Todo};
 
@@ -56,26 +57,6 @@ pub(super) enum Phase {
     Confirming,
     /// An upgrade that is no longer wanted: only the answer to its withdrawal tells what became of it.
     Withdrawing,
-}
-
-/// A store in trouble, and when to try it again.
-#[derive(Debug)]
-pub(super) struct Failing {
-    pub(super) since: Moment,
-    pub(super) attempt: u32,
-    /// When to try again or, while that is under way, to give up.
-    pub(super) retry_at: Option<Moment>,
-    pub(super) error: StoreError,
-}
-
-/// A grant that has arrived, by whichever way.
-pub(super) struct Landing {
-    pub(super) stamp: Stamp,
-    pub(super) sent: Moment,
-    pub(super) remaining: Duration,
-    pub(super) line: Option<Line>,
-    /// Whether the store has just confirmed the full lease.
-    pub(super) confirmed: bool,
 }
 
 impl Machine {
@@ -220,7 +201,7 @@ impl Machine {
         }
     }
 
-    fn on_queued(&mut self, now: Moment, seq: u64, queued: Queued) {
+    pub(super) fn on_queued(&mut self, now: Moment, seq: u64, queued: Queued) {
         self.note_blocker(&queued);
         let Some(claim) = self.claims.get_mut(&seq) else { return };
         if !matches!(claim.phase, Phase::Sent | Phase::Queued { .. }) {
@@ -238,63 +219,6 @@ impl Machine {
             return self.drop_claim(now, seq, |_| Why::WouldDeadlock);
         }
         self.schedule_heartbeat(now, asked, lease, &queued);
-    }
-
-    /// A grant has arrived: make it a hold, or confirm it first, or give it back.
-    pub(super) fn land(&mut self, now: Moment, seq: u64, landing: Landing) {
-        let Some(claim) = self.claims.get(&seq) else { return };
-        let Some(ticket) = self.taker(claim).filter(|ticket| self.tickets.ask(*ticket).is_some()) else {
-            return self.abandon_granted(now, seq);
-        };
-        // Whoever is first may have changed since the confirmation was asked for.
-        let proven = landing.confirmed && self.tickets.ask(ticket).is_some_and(|ask| ask.lease() == claim.lease);
-        if !proven && self.must_confirm(now, claim, ticket, &landing) {
-            if let Some(claim) = self.claims.get_mut(&seq)
-                && (claim.phase != Phase::Confirming || landing.confirmed)
-            {
-                claim.phase = Phase::Confirming;
-                self.todo.push_back(Todo::Confirm(seq));
-            }
-            return;
-        }
-        if self.settings.drift.deadline(landing.sent, landing.remaining) <= now {
-            // The answer took longer than the lease: it is not ours to use.
-            let error = StoreError::unknown("the store answered too late for the lease");
-            return self.on_claim_error(now, seq, error);
-        }
-        self.settle_claim(now, seq, ticket, &landing);
-    }
-
-    fn must_confirm(&self, now: Moment, claim: &Claiming, ticket: Ticket, landing: &Landing) -> bool {
-        let Some(ask) = self.tickets.ask(ticket) else { return false };
-        let deadline = self.settings.drift.deadline(landing.sent, landing.remaining);
-        let short = deadline < now + self.window(claim.lease) / 4;
-        let fixed = ask.terms.is_fixed() && landing.remaining < ask.lease().length();
-        short || fixed || ask.lease() != claim.lease
-    }
-
-    pub(super) fn on_confirmed(&mut self, now: Moment, seq: u64, sent: Moment, renewal: Renewal) {
-        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
-        match (renewal, claim.taker) {
-            (Renewal::Renewed { stamp, remaining, line }, _) => {
-                self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
-            }
-            (Renewal::Revoked { reason, .. }, Taker::Upgrade(ticket, grip)) => {
-                let reason = LossReason::Revoked(reason.into());
-                self.abandon_granted(now, seq);
-                self.lose(now, grip, reason.clone());
-                self.fail(ticket, Why::Lost(reason));
-            }
-            (Renewal::Revoked { .. }, _) => {
-                self.part_claim(now, seq, Lane::Renewals);
-                self.reclaim(now, seq);
-            }
-            (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
-                let (stamp, remaining) = (Stamp::ZERO.next(), claim.lease.length());
-                self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: true });
-            }
-            (Renewal::NotHolder, _) => self.reclaim(now, seq),
-        }
     }
 
     /// A claim came to nothing without anybody's fault: claim anew.
@@ -318,136 +242,8 @@ impl Machine {
         claim
     }
 
-    /// A claim that was certainly not executed never will be.
-    pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
-        if let Some(claim) = self.claims.get_mut(&seq).filter(|_| error.outcome == Sure::NotExecuted) {
-            claim.not_after = LeaseTime::ZERO;
-        }
-    }
-
-    pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else { return };
-        let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
-        // What is being confirmed was granted: it must not wait for its window to end.
-        if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming {
-            if let Taker::Upgrade(..) = taker {
-                // Releasing it would leave a reader who believes in a hold that was exchanged.
-                return self.withdraw(seq, Why::Store(error));
-            }
-            self.part_claim(now, seq, Lane::Renewals);
-        }
-        let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
-        if !passing {
-            return self.drop_claim(now, seq, |_| Why::Store(error.clone()));
-        }
-        self.forget_claim(seq);
-        if let Taker::Ticket(ticket) = taker {
-            self.tickets.set(ticket, Stage::Unclaimed);
-        }
-        if taker != Taker::Nobody {
-            self.note_failure(now, sent, error);
-        }
-    }
-
-    /// Ends a claim and tells everybody who counted on it.
-    pub(super) fn drop_claim(&mut self, now: Moment, seq: u64, why: impl Fn(Ticket) -> Why) {
-        if matches!(self.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
-            self.part_claim(now, seq, Lane::Renewals);
-        }
-        let Some(claim) = self.forget_claim(seq) else { return };
-        let told = match claim.taker {
-            Taker::Cohort => self.tickets.line(),
-            Taker::Ticket(ticket) | Taker::Upgrade(ticket, _) => vec![ticket],
-            Taker::Nobody => Vec::new(),
-        };
-        for ticket in told {
-            self.fail(ticket, why(ticket));
-        }
-    }
-
-    /// Nobody wants this claim any more.
-    pub(super) fn abandon(&mut self, now: Moment, seq: u64) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return };
-        match claim.phase {
-            Phase::New => {
-                self.forget_claim(seq);
-            }
-            Phase::Sent | Phase::Confirming => {
-                let taker = std::mem::replace(&mut claim.taker, Taker::Nobody);
-                self.orphans += usize::from(taker != Taker::Nobody);
-                if self.cohort == Cohort::Claiming(seq) {
-                    self.cohort = Cohort::Idle;
-                }
-            }
-            Phase::Queued { .. } | Phase::Withdrawing => self.abandon_granted(now, seq),
-        }
-    }
-
-    fn abandon_granted(&mut self, now: Moment, seq: u64) {
-        self.part_claim(now, seq, Lane::Renewals);
-        self.forget_claim(seq);
-    }
-
-    pub(super) fn line_shrank(&mut self, now: Moment) {
-        if let Cohort::Claiming(seq) = self.cohort
-            && self.tickets.line_is_empty()
-        {
-            self.abandon(now, seq);
-        }
-    }
-
     fn taker_gone(&self, seq: u64) -> bool {
         self.claims.get(&seq).is_some_and(|claim| self.taker(claim).is_none())
-    }
-
-    /// One standing from a heartbeat.
-    pub(super) fn on_standing(&mut self, now: Moment, sent: Moment, run: RunId, seq: u64, standing: Standing) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return };
-        let Phase::Queued { .. } = claim.phase else { return };
-        match standing {
-            Standing::Queued(queued) => {
-                claim.asked = sent;
-                claim.run = Some(run);
-                self.on_queued(now, seq, queued);
-            }
-            Standing::Granted(grant) => {
-                let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
-                self.land(now, seq, Landing { stamp, sent, remaining, line, confirmed: false });
-            }
-            Standing::Gone if zoo::has(Bug::ForgottenPlace) => drop(self.forget_claim(seq)),
-            Standing::Gone => self.reclaim(now, seq),
-        }
-    }
-
-    /// A pushed grant. Its claim window began after the last time we were told "still queued".
-    pub(super) fn on_pushed_grant(&mut self, now: Moment, run: RunId, seq: u64, stamp: Stamp) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return self.unknown_grant(now, seq) };
-        match claim.phase {
-            Phase::Queued { last } if stamp <= last => return,
-            Phase::Queued { .. } | Phase::Sent => {}
-            Phase::New | Phase::Confirming | Phase::Withdrawing => return,
-        }
-        let other_run = claim.run.is_some_and(|known| known != run);
-        let sent = if zoo::has(Bug::WindowFromReceipt) { now } else { claim.asked };
-        let lease = claim.lease;
-        // A push of another life of the store proves nothing: an empty remainder makes us ask.
-        let remaining = if other_run { Duration::ZERO } else { self.window(lease) };
-        self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: false });
-    }
-
-    fn unknown_grant(&mut self, now: Moment, seq: u64) {
-        if !self.holds.iter().any(|(_, hold)| hold.id.seq == seq) {
-            let id = self.client.holder(seq);
-            self.part(now, id, None, self.settings.window, Lane::Renewals);
-        }
-    }
-
-    /// The store failed a request of `sent`: the next one comes after a pause.
-    pub(super) fn note_failure(&mut self, now: Moment, sent: Moment, error: StoreError) {
-        let (since, attempt) = self.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
-        let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
-        let retry_at = (!zoo::has(Bug::NoRetry)).then(|| pause.min(since + self.settings.unavailable_after));
-        self.failing = Some(Box::new(Failing { since, attempt, retry_at, error }));
     }
 
     fn note_blocker(&mut self, queued: &Queued) {

@@ -14,7 +14,8 @@ use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
-use super::claim::{Claiming, Landing, Taker};
+use super::claim::{Claiming, Taker};
+use super::landing::Landing;
 use super::tickets::Stage;
 use super::word::Word;
 use super::{Cohort, Machine, Todo};

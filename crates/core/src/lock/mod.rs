@@ -65,7 +65,9 @@
 mod ask;
 mod change;
 mod claim;
+mod giving_up;
 mod hold;
+mod landing;
 mod pass;
 #[cfg(test)]
 mod tests;
@@ -91,7 +93,8 @@ use crate::time::{LeaseTime, Moment};
 use crate::token::Token;
 use crate::zoo::{self, Bug};
 
-use claim::{Claiming, Failing, Taker};
+use claim::{Claiming, Taker};
+use giving_up::Failing;
 use hold::Hold;
 use pass::{Parting, Remote};
 use tickets::{Stage, Tickets};

@@ -17,7 +17,9 @@ fn tell(weather: &[Fate], steps: Vec<(u64, u8, Act)>) {
     let setting = Setting { flavour: Flavour::Readers, people, strict: false };
     let weather = weather.iter().map(|fate| Weather { there: 1, back: 1, fate: *fate }).collect();
     let steps = steps.into_iter().map(|(wait, client, act)| Step { wait, client, act }).collect();
-    play(&Script { setting, weather, steps }).unwrap();
+    if let Err(story) = play(&Script { setting, weather, steps }) {
+        panic!("{story}");
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn its_owner_would_wait_for_itself_without_re_entry() {
 #[test]
 fn a_reader_would_wait_for_itself_behind_a_writer() {
     let mine = Ask { owner: Some(OwnerId(1)), ..reader() };
-    let (mut lock, _) = Lock::held(mine.clone());
+    let (mut lock, _) = Lock::held(mine);
     let writing = lock.ask(Ask { mode: Mode::Exclusive, ..mine });
     assert_eq!(lock.pick(writing), "would deadlock");
     let second = lock.ask(mine);

@@ -1,0 +1,109 @@
+//! Claims that come to nothing: the store failed, or nobody wants them any more.
+
+use crate::op::Patience;
+use crate::store::{Outcome as Sure, StoreError};
+use crate::time::{LeaseTime, Moment};
+use crate::zoo::{self, Bug};
+
+use super::ask::{Lane, Ticket, Why};
+use super::claim::{Phase, Taker};
+use super::tickets::Stage;
+use super::{Cohort, Machine};
+
+/// A store in trouble, and when to try it again.
+#[derive(Debug)]
+pub(super) struct Failing {
+    pub(super) since: Moment,
+    pub(super) attempt: u32,
+    /// When to try again or, while that is under way, to give up.
+    pub(super) retry_at: Option<Moment>,
+    pub(super) error: StoreError,
+}
+
+impl Machine {
+    pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
+        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else { return };
+        let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
+        // What is being confirmed was granted: it must not wait for its window to end.
+        if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming {
+            if let Taker::Upgrade(..) = taker {
+                // Releasing it would leave a reader who believes in a hold that was exchanged.
+                return self.withdraw(seq, Why::Store(error));
+            }
+            self.part_claim(now, seq, Lane::Renewals);
+        }
+        let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
+        if !passing {
+            return self.drop_claim(now, seq, |_| Why::Store(error.clone()));
+        }
+        self.forget_claim(seq);
+        if let Taker::Ticket(ticket) = taker {
+            self.tickets.set(ticket, Stage::Unclaimed);
+        }
+        if taker != Taker::Nobody {
+            self.note_failure(now, sent, error);
+        }
+    }
+
+    /// A claim that was certainly not executed never will be.
+    pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
+        if let Some(claim) = self.claims.get_mut(&seq).filter(|_| error.outcome == Sure::NotExecuted) {
+            claim.not_after = LeaseTime::ZERO;
+        }
+    }
+
+    /// The store failed a request of `sent`: the next one comes after a pause.
+    pub(super) fn note_failure(&mut self, now: Moment, sent: Moment, error: StoreError) {
+        let (since, attempt) = self.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
+        let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
+        let retry_at = (!zoo::has(Bug::NoRetry)).then(|| pause.min(since + self.settings.unavailable_after));
+        self.failing = Some(Box::new(Failing { since, attempt, retry_at, error }));
+    }
+
+    /// Ends a claim and tells everybody who counted on it.
+    pub(super) fn drop_claim(&mut self, now: Moment, seq: u64, why: impl Fn(Ticket) -> Why) {
+        if matches!(self.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
+            self.part_claim(now, seq, Lane::Renewals);
+        }
+        let Some(claim) = self.forget_claim(seq) else { return };
+        let told = match claim.taker {
+            Taker::Cohort => self.tickets.line(),
+            Taker::Ticket(ticket) | Taker::Upgrade(ticket, _) => vec![ticket],
+            Taker::Nobody => Vec::new(),
+        };
+        for ticket in told {
+            self.fail(ticket, why(ticket));
+        }
+    }
+
+    /// Nobody wants this claim any more.
+    pub(super) fn abandon(&mut self, now: Moment, seq: u64) {
+        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        match claim.phase {
+            Phase::New => {
+                self.forget_claim(seq);
+            }
+            Phase::Sent | Phase::Confirming => {
+                let taker = std::mem::replace(&mut claim.taker, Taker::Nobody);
+                self.orphans += usize::from(taker != Taker::Nobody);
+                if self.cohort == Cohort::Claiming(seq) {
+                    self.cohort = Cohort::Idle;
+                }
+            }
+            Phase::Queued { .. } | Phase::Withdrawing => self.abandon_granted(now, seq),
+        }
+    }
+
+    pub(super) fn abandon_granted(&mut self, now: Moment, seq: u64) {
+        self.part_claim(now, seq, Lane::Renewals);
+        self.forget_claim(seq);
+    }
+
+    pub(super) fn line_shrank(&mut self, now: Moment) {
+        if let Cohort::Claiming(seq) = self.cohort
+            && self.tickets.line_is_empty()
+        {
+            self.abandon(now, seq);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! How a grant arrives: by reply, push or heartbeat, believed at once or confirmed first.
+
+use std::time::Duration;
+
+use crate::op::{Line, Renewal, Standing};
+use crate::store::StoreError;
+use crate::time::{Moment, RunId};
+use crate::token::Stamp;
+use crate::zoo::{self, Bug};
+
+use super::ask::{Lane, LossReason, Ticket, Why};
+use super::claim::{Claiming, Phase, Taker};
+use super::{Machine, Todo};
+
+/// A grant that has arrived, by whichever way.
+pub(super) struct Landing {
+    pub(super) stamp: Stamp,
+    pub(super) sent: Moment,
+    pub(super) remaining: Duration,
+    pub(super) line: Option<Line>,
+    /// Whether the store has just confirmed the full lease.
+    pub(super) confirmed: bool,
+}
+
+impl Machine {
+    /// A grant has arrived: make it a hold, or confirm it first, or give it back.
+    pub(super) fn land(&mut self, now: Moment, seq: u64, landing: Landing) {
+        let Some(claim) = self.claims.get(&seq) else { return };
+        let Some(ticket) = self.taker(claim).filter(|ticket| self.tickets.ask(*ticket).is_some()) else {
+            return self.abandon_granted(now, seq);
+        };
+        // Whoever is first may have changed since the confirmation was asked for.
+        let proven = landing.confirmed && self.tickets.ask(ticket).is_some_and(|ask| ask.lease() == claim.lease);
+        if !proven && self.must_confirm(now, claim, ticket, &landing) {
+            if let Some(claim) = self.claims.get_mut(&seq)
+                && (claim.phase != Phase::Confirming || landing.confirmed)
+            {
+                claim.phase = Phase::Confirming;
+                self.todo.push_back(Todo::Confirm(seq));
+            }
+            return;
+        }
+        if self.settings.drift.deadline(landing.sent, landing.remaining) <= now {
+            // The answer took longer than the lease: it is not ours to use.
+            let error = StoreError::unknown("the store answered too late for the lease");
+            return self.on_claim_error(now, seq, error);
+        }
+        self.settle_claim(now, seq, ticket, &landing);
+    }
+
+    fn must_confirm(&self, now: Moment, claim: &Claiming, ticket: Ticket, landing: &Landing) -> bool {
+        let Some(ask) = self.tickets.ask(ticket) else { return false };
+        let deadline = self.settings.drift.deadline(landing.sent, landing.remaining);
+        let short = deadline < now + self.window(claim.lease) / 4;
+        let fixed = ask.terms.is_fixed() && landing.remaining < ask.lease().length();
+        short || fixed || ask.lease() != claim.lease
+    }
+
+    pub(super) fn on_confirmed(&mut self, now: Moment, seq: u64, sent: Moment, renewal: Renewal) {
+        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
+        match (renewal, claim.taker) {
+            (Renewal::Renewed { stamp, remaining, line }, _) => {
+                self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
+            }
+            (Renewal::Revoked { reason, .. }, Taker::Upgrade(ticket, grip)) => {
+                let reason = LossReason::Revoked(reason.into());
+                self.abandon_granted(now, seq);
+                self.lose(now, grip, reason.clone());
+                self.fail(ticket, Why::Lost(reason));
+            }
+            (Renewal::Revoked { .. }, _) => {
+                self.part_claim(now, seq, Lane::Renewals);
+                self.reclaim(now, seq);
+            }
+            (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
+                let (stamp, remaining) = (Stamp::ZERO.next(), claim.lease.length());
+                self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: true });
+            }
+            (Renewal::NotHolder, _) => self.reclaim(now, seq),
+        }
+    }
+
+    /// A pushed grant. Its claim window began after the last time we were told "still queued".
+    pub(super) fn on_pushed_grant(&mut self, now: Moment, run: RunId, seq: u64, stamp: Stamp) {
+        let Some(claim) = self.claims.get_mut(&seq) else { return self.unknown_grant(now, seq) };
+        match claim.phase {
+            Phase::Queued { last } if stamp <= last => return,
+            Phase::Queued { .. } | Phase::Sent => {}
+            Phase::New | Phase::Confirming | Phase::Withdrawing => return,
+        }
+        let other_run = claim.run.is_some_and(|known| known != run);
+        let sent = if zoo::has(Bug::WindowFromReceipt) { now } else { claim.asked };
+        let lease = claim.lease;
+        // A push of another life of the store proves nothing: an empty remainder makes us ask.
+        let remaining = if other_run { Duration::ZERO } else { self.window(lease) };
+        self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: false });
+    }
+
+    fn unknown_grant(&mut self, now: Moment, seq: u64) {
+        if !self.holds.iter().any(|(_, hold)| hold.id.seq == seq) {
+            let id = self.client.holder(seq);
+            self.part(now, id, None, self.settings.window, Lane::Renewals);
+        }
+    }
+
+    /// One standing from a heartbeat.
+    pub(super) fn on_standing(&mut self, now: Moment, sent: Moment, run: RunId, seq: u64, standing: Standing) {
+        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        let Phase::Queued { .. } = claim.phase else { return };
+        match standing {
+            Standing::Queued(queued) => {
+                claim.asked = sent;
+                claim.run = Some(run);
+                self.on_queued(now, seq, queued);
+            }
+            Standing::Granted(grant) => {
+                let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
+                self.land(now, seq, Landing { stamp, sent, remaining, line, confirmed: false });
+            }
+            Standing::Gone if zoo::has(Bug::ForgottenPlace) => drop(self.forget_claim(seq)),
+            Standing::Gone => self.reclaim(now, seq),
+        }
+    }
+}
