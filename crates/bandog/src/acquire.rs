@@ -133,6 +133,7 @@ impl Order {
         if ask.reentrant && ask.owner.is_none() {
             return Err(self.invalid(ConfigError::NoOwner));
         }
+        ask.reentrant |= self.handle.reentrant && ask.owner.is_some();
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
         let asker = Asker { handle: self.handle.clone(), cohort, began };
         Ok(match outcome {

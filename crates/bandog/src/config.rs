@@ -106,7 +106,7 @@ impl LockConfig {
     /// ```
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), ConfigError> {
         let bad = |expected| ConfigError::BadValue { option: option.to_owned(), value: value.to_owned(), expected };
-        let duration = || humantime::parse_duration(value).map_err(|_| bad("a duration such as 30s or 1h30m"));
+        let duration = || duration(option, value);
         let number = || value.parse::<u32>().map_err(|_| bad("a whole number"));
         let yes_no = || value.parse::<bool>().map_err(|_| bad("true or false"));
         let options = &mut self.options;
@@ -134,7 +134,7 @@ impl LockConfig {
 
     fn set_from(&mut self, look_up: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
         for option in OPTIONS {
-            if let Some(value) = look_up(&format!("BANDOG_{}", option.to_uppercase())) {
+            if let Some(value) = look_up(&variable(option)) {
                 self.set(option, &value)?;
             }
         }
@@ -147,6 +147,20 @@ impl LockConfig {
         self.options.backoff()?;
         Ok(self)
     }
+}
+
+/// Reads a duration that was given for an option.
+pub(crate) fn duration(option: &str, value: &str) -> Result<Duration, ConfigError> {
+    humantime::parse_duration(value).map_err(|_| ConfigError::BadValue {
+        option: option.to_owned(),
+        value: value.to_owned(),
+        expected: "a duration such as 30s or 1h30m",
+    })
+}
+
+/// The environment variable of an option.
+pub(crate) fn variable(option: &str) -> String {
+    format!("BANDOG_{}", option.to_uppercase())
 }
 
 /// Every option that [`LockConfig::set`] knows.

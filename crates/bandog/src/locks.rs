@@ -11,7 +11,7 @@ use bandog_core::mode::Mode;
 use bandog_core::store::Store;
 
 use crate::clock::Clock;
-use crate::config::{ConfigError, LockConfig};
+use crate::config::{ConfigError, LockConfig, OPTIONS, duration, variable};
 use crate::driver::{Driver, Handle, JanitorStats, Parts};
 use crate::error::ShutdownError;
 use crate::memory::MemoryStore;
@@ -47,13 +47,12 @@ impl Locks {
             return Err(ConfigError::BadUrl { url: redacted(url) });
         };
         let store = if name.is_empty() { MemoryStore::new() } else { MemoryStore::named(name) };
-        let mut defaults = LockConfig::default();
-        defaults.set_from_env()?;
+        let mut builder = Self::builder().store(store).set_from_env()?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
-            defaults.set(option, value)?;
+            builder = builder.set(option, value)?;
         }
-        Self::builder().store(store).defaults(defaults).build()
+        builder.build()
     }
 
     /// A client made from parts.
@@ -138,6 +137,21 @@ impl fmt::Debug for Locks {
 
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 const JANITOR_LIMIT: usize = 65_536;
+/// Every option that [`LocksBuilder::set`] knows: a lock's, and the client's own.
+const EVERY: &[&str] = &[
+    "lease",
+    "wait",
+    "renew_every",
+    "max_renewals",
+    "max_hold",
+    "fair",
+    "retry_first",
+    "retry_max",
+    "claim_window",
+    "response_timeout",
+    "unavailable_after",
+    "label",
+];
 
 // An address may carry a password.
 fn redacted(url: &str) -> String {
@@ -156,6 +170,7 @@ pub struct LocksBuilder {
     clock: Clock,
     settings: Settings,
     label: String,
+    reentrant: bool,
     janitor_limit: Option<usize>,
 }
 
@@ -214,6 +229,43 @@ impl LocksBuilder {
         self
     }
 
+    /// Lets every owner and thread enter again what it holds, as if each request said
+    /// [`reentrant`](crate::Request::reentrant). Requests without an owner are not touched.
+    pub fn reentrant(mut self) -> Self {
+        self.reentrant = true;
+        self
+    }
+
+    /// Sets one option by its name, as in a URL's query: those of [`LockConfig::set`], and `claim_window`,
+    /// `response_timeout`, `unavailable_after` and `label`.
+    ///
+    /// # Errors
+    /// [`ConfigError::UnknownOption`] or [`ConfigError::BadValue`] name what was wrong.
+    pub fn set(mut self, option: &str, value: &str) -> Result<Self, ConfigError> {
+        match option {
+            "claim_window" => self.settings.window = duration(option, value)?,
+            "response_timeout" => self.settings.response = duration(option, value)?,
+            "unavailable_after" => self.settings.unavailable_after = duration(option, value)?,
+            "label" => value.clone_into(&mut self.label),
+            _ if OPTIONS.contains(&option) => self.defaults.set(option, value)?,
+            _ => return Err(ConfigError::UnknownOption { option: option.to_owned(), known: EVERY }),
+        }
+        Ok(self)
+    }
+
+    /// Sets every option that the environment names: `BANDOG_LEASE`, `BANDOG_CLAIM_WINDOW` and so on.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn set_from_env(mut self) -> Result<Self, ConfigError> {
+        for option in EVERY {
+            if let Ok(value) = std::env::var(variable(option)) {
+                self = self.set(option, &value)?;
+            }
+        }
+        Ok(self)
+    }
+
     /// How many releases may be under way in the background; past it, dropped guards are left to their lease end.
     pub fn janitor_limit(mut self, limit: usize) -> Self {
         self.janitor_limit = Some(limit);
@@ -235,6 +287,7 @@ impl LocksBuilder {
             clock: self.clock,
             settings,
             defaults,
+            reentrant: self.reentrant,
             janitor_limit: self.janitor_limit.unwrap_or(JANITOR_LIMIT),
             drain_within: DRAIN_WITHIN,
         };

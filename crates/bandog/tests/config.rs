@@ -91,13 +91,13 @@ fn the_page_names_only_what_exists() {
             assert!(source.contains(&format!("fn {}(", setter.0)), "there is no setter {:?}: {line}", setter.0);
         }
         for key in code(cells[3]) {
-            let unknown = matches!(LockConfig::default().set(&key, "?"), Err(ConfigError::UnknownOption { .. }));
+            let unknown = matches!(Locks::builder().set(&key, "?"), Err(ConfigError::UnknownOption { .. }));
             assert!(!unknown, "there is no option {key:?}: {line}");
             assert!(cells[4].contains(&format!("BANDOG_{}", key.to_uppercase())), "{line}");
             keys.insert(key);
         }
     }
-    let error = LockConfig::default().set("?", "?").unwrap_err();
+    let error = Locks::builder().set("?", "?").unwrap_err();
     let ConfigError::UnknownOption { known, .. } = error else { panic!("{error}") };
     assert_eq!(keys, known.iter().map(|key| (*key).to_owned()).collect(), "the page names every option");
 }
@@ -106,6 +106,15 @@ fn sources() -> String {
     ["request.rs", "config.rs", "locks.rs", "memory/mod.rs"]
         .map(|file| fs::read_to_string(root().join("crates/bandog/src").join(file)).expect(file))
         .concat()
+}
+
+#[test]
+fn the_client_knows_every_option_of_a_lock() {
+    let error = LockConfig::default().set("?", "?").unwrap_err();
+    let ConfigError::UnknownOption { known, .. } = error else { panic!("{error}") };
+    for option in known {
+        assert!(!matches!(Locks::builder().set(option, "?"), Err(ConfigError::UnknownOption { .. })), "{option}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use bandog::blocking;
-use bandog::{ErrorKind, Owner};
+use bandog::{ErrorKind, Locks, Owner};
 use common::{World, poll, ready, secs, waiting};
 
 #[tokio::test]
@@ -139,4 +139,15 @@ async fn reentry_into_an_ended_hold_is_a_new_hold() {
         world.settle().await;
         assert!(fresh.is_held() && world.holders("job") == 1);
     }
+}
+
+#[tokio::test]
+async fn a_client_can_make_reentry_the_default() {
+    let locks = Locks::builder().reentrant().build().unwrap();
+    let me = Owner::new();
+    let outer = locks.mutex("job").owner(&me).acquire().await.unwrap();
+    let inner = locks.mutex("job").owner(&me).acquire().await.unwrap();
+    assert_eq!((inner.token(), inner.depth()), (outer.token(), 2));
+    let stranger = locks.mutex("job").try_acquire().await.unwrap();
+    assert!(stranger.is_none(), "without an owner nothing changes");
 }

@@ -185,6 +185,9 @@ impl Driver {
     }
 
     fn replies(self: &Arc<Self>, errands: Vec<(Arc<Cohort>, Errand)>, answers: Vec<Result<Reply, StoreError>>) {
+        // A store that answers less than it was asked leaves the rest unknown.
+        let missing = || Some(Err(StoreError::unknown("the store left a request of a batch unanswered")));
+        let answers = answers.into_iter().chain(std::iter::from_fn(missing));
         for ((cohort, errand), answer) in errands.into_iter().zip(answers) {
             self.reply(&cohort, errand, answer);
         }

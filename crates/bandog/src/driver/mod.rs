@@ -52,6 +52,8 @@ pub(crate) struct Driver {
     pub(crate) clock: Clock,
     pub(crate) settings: Arc<Settings>,
     pub(crate) defaults: LockConfig,
+    /// Whether owners enter again without asking for it.
+    pub(crate) reentrant: bool,
     pub(crate) janitor: Janitor,
     keeper: Keeper,
     mailbox: Arc<Mailbox>,
@@ -95,6 +97,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
     pub(crate) defaults: LockConfig,
+    pub(crate) reentrant: bool,
     pub(crate) janitor_limit: usize,
     pub(crate) drain_within: Duration,
 }
@@ -102,7 +105,7 @@ pub(crate) struct Parts {
 impl Driver {
     /// Starts the keeper and begins to listen.
     pub(crate) fn start(parts: Parts) -> std::io::Result<Handle> {
-        let Parts { store, client, clock, settings, defaults, janitor_limit, drain_within } = parts;
+        let Parts { store, client, clock, settings, defaults, reentrant, janitor_limit, drain_within } = parts;
         let (keeper, runtime) = Keeper::new(&clock)?;
         let driver = Arc::new_cyclic(|weak| Self {
             mailbox: Arc::new(Mailbox(Weak::clone(weak))),
@@ -114,6 +117,7 @@ impl Driver {
             clock,
             settings: Arc::new(settings),
             defaults,
+            reentrant,
             janitor: Janitor::new(janitor_limit),
             cohorts: Default::default(),
             hasher: RandomState::new(),

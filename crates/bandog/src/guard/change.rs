@@ -1,0 +1,96 @@
+//! Guards that change their way of holding: readers become writers, writers become readers.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bandog_core::lock::Outcome;
+use bandog_core::op::Patience;
+use bandog_core::time::Moment;
+
+use crate::error::{AcquireError, RenewError};
+use crate::held::{Held, Reading, Writing};
+
+use super::{Guard, ReadGuard, WriteGuard};
+
+impl Guard<Reading> {
+    /// Becomes a writer: waits until the other readers have left, before all queued writers.
+    ///
+    /// # Errors
+    /// [`UpgradeError`] gives the read guard back: another reader wants to upgrade too, or the store failed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases the lock altogether.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let reader = locks.rwlock("cfg").read().acquire().await?;
+    /// let writer = reader.upgrade().await.map_err(|error| error.reason)?;
+    /// let reader = writer.downgrade().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub async fn upgrade(self) -> Result<WriteGuard, UpgradeError> {
+        self.exchange(Patience::Queue, None).await
+    }
+
+    /// Like [`upgrade`](Self::upgrade), but gives the read guard back after `wait`.
+    ///
+    /// # Errors
+    /// As [`upgrade`](Self::upgrade).
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases the lock altogether.
+    pub async fn upgrade_within(self, wait: Duration) -> Result<WriteGuard, UpgradeError> {
+        let until = self.hold.handle.clock.now() + wait;
+        self.exchange(Patience::Queue, Some(until)).await
+    }
+
+    async fn exchange(self, patience: Patience, until: Option<Moment>) -> Result<WriteGuard, UpgradeError> {
+        let grip = self.hold.grip;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_upgrade(now, grip, patience, until));
+        let (asker, outcome) = waiting.outcome().await;
+        match outcome {
+            Outcome::Failed(why) => Err(UpgradeError { reason: Box::new(asker.error(why)), guard: self.refreshed() }),
+            Outcome::Done | Outcome::Granted { .. } => Ok(self.refreshed()),
+        }
+    }
+}
+
+impl Guard<Writing> {
+    /// Becomes a reader, keeping the token, and lets other readers in.
+    ///
+    /// # Errors
+    /// [`RenewError`] when the hold is over, or the store did not confirm; then the lock is released.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases the lock altogether.
+    pub async fn downgrade(self) -> Result<ReadGuard, RenewError> {
+        let grip = self.hold.grip;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_downgrade(now, grip));
+        let (_, outcome) = waiting.outcome().await;
+        self.changed(outcome, "downgraded")?;
+        Ok(self.refreshed())
+    }
+}
+
+impl<K: Held> Guard<K> {
+    // The same grip as another kind of guard, with the token it has now.
+    fn refreshed<L: Held>(mut self) -> Guard<L> {
+        self.released = true;
+        let mut hold = self.hold.clone();
+        if let Some(token) = hold.cohort.lock().machine.token(hold.grip) {
+            hold.token = token;
+        }
+        Guard { hold, released: false, held: PhantomData }
+    }
+}
+
+/// Why an upgrade did not happen, with the read guard back.
+#[derive(Debug, thiserror::Error)]
+#[error("not upgraded: {reason}")]
+pub struct UpgradeError {
+    /// The read guard, as it was.
+    pub guard: ReadGuard,
+    /// Why.
+    pub reason: Box<AcquireError>,
+}
