@@ -31,7 +31,8 @@ impl Record {
         if let Some(verdict) = self.replay(step, claim).or_else(|| self.refuse(step, claim)) {
             return verdict;
         }
-        if self.holders.get(upgrade.from).is_none_or(|hold| hold.mode != Mode::Shared) {
+        // A revoked reader would escape by becoming another hold.
+        if self.holders.get(upgrade.from).is_none_or(|hold| hold.mode != Mode::Shared || hold.revoked.is_some()) {
             return Verdict::Refused(Refusal::NotHolder);
         }
         if self.upgrade.is_some() {

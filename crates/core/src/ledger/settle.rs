@@ -59,7 +59,7 @@ impl Record {
 
     fn next_for_upgrade(&self, pending: &Pending, step: &Step<'_>) -> Option<Change> {
         let dead = self.queue.is_dead(pending.waiter.claim.inbox, step.now.lease);
-        if dead || self.holders.get(pending.from).is_none() {
+        if dead || self.holders.get(pending.from).is_none_or(|reader| reader.revoked.is_some()) {
             return Some(Change::DropUpgrade);
         }
         self.holders.only(pending.from).then_some(Change::GrantUpgrade)

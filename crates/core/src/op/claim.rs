@@ -89,9 +89,9 @@ pub struct Heartbeat {
 /// upgrade is pending (or, with [`Patience::Try`], told busy): `from` goes on holding and renewing, nothing else is granted, and when
 /// the other holders have gone the hold is exchanged, with what is left of its lease, at least the claim window, and a push to its
 /// inbox: a reader that does not hear of the exchange goes on believing in its lease.
-/// It is the one request that passes the queue. If `from` ends or its client's live-until passes, the pending upgrade is gone.
+/// It is the one request that passes the queue. If `from` ends or is revoked, or its client's live-until passes, the pending upgrade is gone.
 ///
-/// Refused: [`Refusal::NotHolder`](super::Refusal::NotHolder) when `from` holds nothing or not shared, [`Refusal::UpgradePending`](super::Refusal::UpgradePending) when another
+/// Refused: [`Refusal::NotHolder`](super::Refusal::NotHolder) when `from` holds nothing, or not shared, or is revoked, [`Refusal::UpgradePending`](super::Refusal::UpgradePending) when another
 /// upgrade is pending. Replays are answered as for a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upgrade {

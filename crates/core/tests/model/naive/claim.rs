@@ -37,7 +37,7 @@ impl Turn<'_> {
         if let Some(verdict) = self.replay(claim).or_else(|| self.refuse(claim)) {
             return verdict;
         }
-        if self.hold(upgrade.from).is_none_or(|hold| hold.mode != Mode::Shared) {
+        if self.hold(upgrade.from).is_none_or(|hold| hold.mode != Mode::Shared || hold.revoked.is_some()) {
             return Verdict::Refused(Refusal::NotHolder);
         }
         if self.record.upgrade.is_some() {

@@ -47,7 +47,8 @@ impl Turn<'_> {
     /// A pending upgrade is gone when the hold it came from has ended or its client is dead.
     fn drop_dead_upgrade(&mut self) -> bool {
         let Some(pending) = &self.record.upgrade else { return false };
-        if self.hold(pending.from).is_some() && !self.is_dead(pending.waiter.claim.inbox) {
+        let reads_on = self.hold(pending.from).is_some_and(|hold| hold.revoked.is_none());
+        if reads_on && !self.is_dead(pending.waiter.claim.inbox) {
             return false;
         }
         let claim = pending.waiter.claim.clone();
