@@ -341,7 +341,7 @@ fn refusal_kind(refusal: &Refusal) -> ErrorKind {
         Refusal::WrongKind { .. } => ErrorKind::WrongKind,
         Refusal::QueueFull { .. } => ErrorKind::QueueFull,
         Refusal::UpgradePending => ErrorKind::UpgradePending,
-        Refusal::NotHolder => ErrorKind::Lost,
+        Refusal::NotHolder | Refusal::Revoked { .. } => ErrorKind::Lost,
         Refusal::LeaseTooLong { .. } => ErrorKind::Invalid,
         _ => ErrorKind::Refused,
     }

@@ -31,9 +31,12 @@ impl Record {
         if let Some(verdict) = self.replay(step, claim).or_else(|| self.refuse(step, claim)) {
             return verdict;
         }
-        // A revoked reader would escape by becoming another hold.
-        if self.holders.get(upgrade.from).is_none_or(|hold| hold.mode != Mode::Shared || hold.revoked.is_some()) {
+        let Some(reader) = self.holders.get(upgrade.from).filter(|hold| hold.mode == Mode::Shared) else {
             return Verdict::Refused(Refusal::NotHolder);
+        };
+        if let Some(reason) = &reader.revoked {
+            // It would escape by becoming another hold.
+            return Verdict::Refused(Refusal::Revoked { reason: reason.clone() });
         }
         if self.upgrade.is_some() {
             return Verdict::Refused(Refusal::UpgradePending);

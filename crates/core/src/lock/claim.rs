@@ -188,8 +188,13 @@ impl Machine {
     }
 
     fn on_refused(&mut self, now: Moment, seq: u64, refusal: &Refusal) {
-        if let (Refusal::NotHolder, Some(Taker::Upgrade(_, grip))) = (refusal, self.claims.get(&seq).map(|c| c.taker)) {
-            self.lose(now, grip, LossReason::Gone);
+        let lost = match refusal {
+            Refusal::NotHolder => Some(LossReason::Gone),
+            Refusal::Revoked { reason } => Some(LossReason::Revoked(reason.as_str().into())),
+            _ => None,
+        };
+        if let (Some(reason), Some(Taker::Upgrade(_, grip))) = (lost, self.claims.get(&seq).map(|claim| claim.taker)) {
+            self.lose(now, grip, reason);
         }
         self.drop_claim(now, seq, |_| Why::Refused(refusal.clone()));
     }

@@ -91,7 +91,7 @@ pub struct Heartbeat {
 /// inbox: a reader that does not hear of the exchange goes on believing in its lease.
 /// It is the one request that passes the queue. If `from` ends or is revoked, or its client's live-until passes, the pending upgrade is gone.
 ///
-/// Refused: [`Refusal::NotHolder`](super::Refusal::NotHolder) when `from` holds nothing, or not shared, or is revoked, [`Refusal::UpgradePending`](super::Refusal::UpgradePending) when another
+/// Refused: [`Refusal::NotHolder`](super::Refusal::NotHolder) when `from` holds nothing or not shared, [`Refusal::Revoked`](super::Refusal::Revoked) when it is revoked, [`Refusal::UpgradePending`](super::Refusal::UpgradePending) when another
 /// upgrade is pending. Replays are answered as for a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upgrade {

@@ -99,6 +99,12 @@ pub enum Refusal {
     /// The hold to upgrade is not there.
     #[error("the read hold to upgrade has ended")]
     NotHolder,
+    /// The hold to upgrade was revoked.
+    #[error("the read hold to upgrade was revoked: {reason}")]
+    Revoked {
+        /// The words of whoever revoked it.
+        reason: String,
+    },
     /// Another reader is waiting to upgrade; both would wait for each other.
     #[error(
         "another reader is already waiting to upgrade, and both would wait for each other; release and take the write lock"

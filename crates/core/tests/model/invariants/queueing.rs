@@ -86,7 +86,7 @@ pub(super) fn dead_heads_leave(past: &Past, event: &Event) -> Broken {
     Ok(())
 }
 
-/// A waiter leaves by its grant, its release or withdrawal, its death, or with the reader it would upgrade.
+/// A waiter leaves by its grant, its release or withdrawal, its death, or with the reader it would upgrade (when that ends or is revoked).
 pub(super) fn live_waiters_stay(past: &Past, event: &Event) -> Broken {
     for waiter in &past.view.waiters {
         let claim = past.claim(waiter.id);
@@ -102,7 +102,9 @@ pub(super) fn live_waiters_stay(past: &Past, event: &Event) -> Broken {
 
 fn may_leave(past: &Past, event: &Event, id: HolderId) -> bool {
     let from = past.upgrades.iter().find(|(_, upgrade)| *upgrade == id).map(|(from, _)| *from);
-    let orphan = from.is_some_and(|from| !holds(&event.view, from));
+    let reads_on =
+        |from: HolderId| event.view.holders.iter().any(|holder| holder.id == from.public() && holder.revoked.is_none());
+    let orphan = from.is_some_and(|from| !reads_on(from));
     let asked = match &event.op {
         Op::Release(release) => release.id == id,
         Op::Downgrade(withdrawn) => *withdrawn == id,

@@ -37,8 +37,11 @@ impl Turn<'_> {
         if let Some(verdict) = self.replay(claim).or_else(|| self.refuse(claim)) {
             return verdict;
         }
-        if self.hold(upgrade.from).is_none_or(|hold| hold.mode != Mode::Shared || hold.revoked.is_some()) {
+        let Some(reader) = self.hold(upgrade.from).filter(|hold| hold.mode == Mode::Shared) else {
             return Verdict::Refused(Refusal::NotHolder);
+        };
+        if let Some(reason) = reader.revoked.clone() {
+            return Verdict::Refused(Refusal::Revoked { reason });
         }
         if self.record.upgrade.is_some() {
             return Verdict::Refused(Refusal::UpgradePending);
