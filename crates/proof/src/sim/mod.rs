@@ -4,6 +4,7 @@
 //! One heap of events, one clock, one thread, no chance but the plan's seed: the same plan plays the same world. What users
 //! see goes into a [`History`]; what happened goes into a log, if one is kept.
 
+mod acts;
 mod net;
 mod process;
 mod resource;

@@ -1,15 +1,15 @@
 //! The users of a world: they ask, hold, write, change their minds and go, as their script says.
 
-use bandog_conformance::history::{Hold, OPEN, Span, Write};
+use bandog_conformance::history::{Hold, OPEN};
 use bandog_core::lease::Lease;
 use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Released, Ticket};
 use bandog_core::mode::Mode;
-use bandog_core::op::{Op, Patience, Revoke, Target};
+use bandog_core::op::Patience;
 use bandog_core::renewal::{RenewalPolicy, Terms};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
-use crate::plan::{Act, End, Turn, User};
+use crate::plan::{End, Turn, User};
 
 use super::{Count, Event, Nanos, Who, World, nanos};
 
@@ -17,12 +17,12 @@ use super::{Count, Event, Nanos, Who, World, nanos};
 #[derive(Debug)]
 pub(super) struct Person {
     script: User,
-    turn: usize,
-    state: State,
+    pub(super) turn: usize,
+    pub(super) state: State,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+pub(super) enum State {
     Away,
     Asking {
         who: Who,
@@ -45,13 +45,13 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Held {
-    who: Who,
-    grip: Grip,
-    token: Token,
-    mode: Mode,
+pub(super) struct Held {
+    pub(super) who: Who,
+    pub(super) grip: Grip,
+    pub(super) token: Token,
+    pub(super) mode: Mode,
     /// Index into the history.
-    record: usize,
+    pub(super) record: usize,
 }
 
 /// What a user does next.
@@ -82,14 +82,14 @@ impl Person {
         matches!(self.state, State::Asking { .. } | State::Changing { .. } | State::Leaving { .. })
     }
 
-    fn held(&self) -> Option<Held> {
+    pub(super) fn held(&self) -> Option<Held> {
         match self.state {
             State::Holding(held) | State::Changing { held, .. } => Some(held),
             _ => None,
         }
     }
 
-    fn script(&self, turn: usize) -> Option<&Turn> {
+    pub(super) fn script(&self, turn: usize) -> Option<&Turn> {
         self.script.turns.get(turn)
     }
 }
@@ -126,7 +126,7 @@ impl World {
         self.look(who, user, ticket);
     }
 
-    fn wish(&self, now: Moment, user: usize, script: &Turn) -> Option<Ask> {
+    pub(super) fn wish(&self, now: Moment, user: usize, script: &Turn) -> Option<Ask> {
         let max_renewals = script.fixed.then_some(0);
         let policy = RenewalPolicy { max_renewals, ..RenewalPolicy::default() };
         let lease = Lease::new(self.plan.lease).ok()?;
@@ -188,7 +188,7 @@ impl World {
         self.schedule(self.now + nanos(script.hold), Event::Step(who, user, Step::End(turn)));
     }
 
-    fn record(&mut self, user: usize, token: Token, mode: Mode, since: Nanos) -> usize {
+    pub(super) fn record(&mut self, user: usize, token: Token, mode: Mode, since: Nanos) -> usize {
         self.history.holds.push(Hold::new(user as u64, token.into(), mode, since, self.now));
         self.history.holds.len() - 1
     }
@@ -204,144 +204,6 @@ impl World {
         self.people[user].state = State::Away;
         self.feed(who.client, |now, machine| machine.handle_cancel(now, ticket));
         self.next_turn(who, user);
-    }
-
-    fn perform(&mut self, user: usize, turn: usize, act: usize) {
-        let person = &self.people[user];
-        let State::Holding(held) = person.state else { return };
-        if person.turn != turn {
-            return;
-        }
-        let Some((_, act)) = person.script(turn).and_then(|script| script.acts.get(act)).copied() else { return };
-        match act {
-            Act::Write => self.write(held, true),
-            Act::WriteBlindly => self.write(held, false),
-            Act::Reenter => self.reenter(user, held),
-            Act::Renew => self.renew(held),
-            Act::Upgrade if held.mode == Mode::Shared => self.upgrade(user, held),
-            Act::Downgrade if held.mode == Mode::Exclusive => self.downgrade(user, held),
-            Act::Revoke => self.revoke(held, false),
-            Act::RevokeNow => self.revoke(held, true),
-            Act::Upgrade | Act::Downgrade => {}
-        }
-    }
-
-    fn believes(&self, held: Held) -> bool {
-        let process = &self.processes[held.who.client];
-        let state = process.machine.state(process.local(self.now), held.grip);
-        matches!(state, Some(HoldState::Held { .. } | HoldState::Uncertain { .. }))
-    }
-
-    fn write(&mut self, held: Held, looks: bool) {
-        if held.mode != Mode::Exclusive || (looks && !self.believes(held)) {
-            return;
-        }
-        let token = held.token.into();
-        let accepted = self.resource.write(token);
-        if !accepted {
-            self.coverage.note(Count::StaleRefused);
-        }
-        self.say(|| format!("write with token {token}: {}", if accepted { "accepted" } else { "refused" }));
-        self.history.writes.push(Write { token, at: self.now, accepted, add: None });
-    }
-
-    // The future is dropped at once; the renewal goes on.
-    fn renew(&mut self, held: Held) {
-        self.feed(held.who.client, |now, machine| {
-            let ticket = machine.handle_renew(now, held.grip);
-            machine.handle_cancel(now, ticket);
-        });
-    }
-
-    fn reenter(&mut self, user: usize, held: Held) {
-        if !self.believes(held) || matches!(held.mode, Mode::Permits { .. }) {
-            return;
-        }
-        let Some(script) = self.people[user].script(self.people[user].turn).cloned() else { return };
-        let now = self.processes[held.who.client].local(self.now);
-        let Some(ask) = self.wish(now, user, &Turn { mode: held.mode, only_try: false, wait: None, ..script }) else {
-            return;
-        };
-        let ask = Ask { reentrant: true, ..ask };
-        self.coverage.note(Count::Reentry);
-        let outcome = self.feed(held.who.client, |now, machine| {
-            let ticket = machine.handle_ask(now, ask);
-            machine.pick(now, ticket)
-        });
-        if let Some(Outcome::Granted { grip, token }) = outcome {
-            if (grip, token) != (held.grip, held.token) {
-                self.broken.get_or_insert_with(|| format!("user {user} re-entered another hold than its own"));
-            }
-            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, grip, false)));
-        }
-    }
-
-    fn upgrade(&mut self, user: usize, held: Held) {
-        self.coverage.note(Count::Change);
-        self.say(|| format!("user {user} upgrades"));
-        let wait = self.plan.lease;
-        let ticket = self.feed(held.who.client, |now, machine| {
-            machine.handle_upgrade(now, held.grip, Patience::Queue, Some(now + wait))
-        });
-        self.people[user].state = State::Changing { held, ticket, since: self.now };
-        self.look(held.who, user, ticket);
-    }
-
-    fn downgrade(&mut self, user: usize, held: Held) {
-        self.coverage.note(Count::Change);
-        self.say(|| format!("user {user} downgrades"));
-        // From the call on the writer no longer believes that it is alone.
-        self.history.holds[held.record].released.from = self.now;
-        let ticket = self.feed(held.who.client, |now, machine| machine.handle_downgrade(now, held.grip));
-        self.people[user].state = State::Changing { held, ticket, since: self.now };
-        self.look(held.who, user, ticket);
-    }
-
-    fn changed(&mut self, user: usize, held: Held, since: Nanos, outcome: &Outcome) {
-        let machine = &self.processes[held.who.client].machine;
-        let token = machine.token(held.grip).unwrap_or(held.token);
-        let done = matches!(outcome, Outcome::Done);
-        self.say(|| format!("user {user} changed: {outcome:?}, token {token}"));
-        let was_writer = held.mode == Mode::Exclusive;
-        let mode = match (was_writer, done) {
-            (false, true) => Mode::Exclusive,
-            _ => Mode::Shared,
-        };
-        if was_writer && !done {
-            // The guard is gone with the failed downgrade.
-            self.people[user].state = State::Away;
-            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, held.grip, false)));
-            return self.next_turn(held.who, user);
-        }
-        let mut held = Held { token, mode, ..held };
-        if done || token != self.people[user].held().map_or(token, |held| held.token) {
-            self.close(held.record, if was_writer { since } else { self.now });
-            // Lost before it was seen: the guard says so at the first look, and nobody believes in it.
-            if self.believes(held) {
-                held.record = self.record(user, token, mode, since);
-            }
-        }
-        self.people[user].state = State::Holding(held);
-        self.note_beliefs(held.who.client);
-    }
-
-    // A hold ends once.
-    fn close(&mut self, record: usize, from: Nanos) {
-        let released = &mut self.history.holds[record].released;
-        if released.to == OPEN {
-            *released = Span { from: released.from.min(from), to: self.now };
-        }
-    }
-
-    fn revoke(&mut self, held: Held, now: bool) {
-        self.coverage.note(Count::Revocation);
-        let revoke = Revoke { target: Target::Stamp(held.token.stamp()), reason: "asked".to_owned(), now };
-        if self.server.down_until > self.now {
-            return;
-        }
-        self.say(|| format!("somebody revokes {}", held.token));
-        let (_, effects) = self.server.apply(self.now, &Op::Revoke(revoke));
-        self.push(effects);
     }
 
     fn end(&mut self, user: usize, turn: usize) {
@@ -397,7 +259,7 @@ impl World {
         }
     }
 
-    fn next_turn(&mut self, who: Who, user: usize) {
+    pub(super) fn next_turn(&mut self, who: Who, user: usize) {
         let person = &mut self.people[user];
         person.state = State::Away;
         let rest = person.script(person.turn).map_or(0, |script| nanos(script.rest));
