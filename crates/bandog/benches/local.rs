@@ -1,8 +1,8 @@
 //! What a lock costs inside one process, beside `tokio::sync::Mutex`: both in one run, turn by turn.
 //!
 //! ```sh
-//! cargo bench -p bandog --bench local              # about a minute
-//! cargo bench -p bandog --bench local -- --quick   # a few seconds
+//! cargo bench -p bandog --bench local              # about 20 seconds
+//! cargo bench -p bandog --bench local -- --quick   # about 5 seconds
 //! ```
 //!
 //! Prints one table and fails if a bar is missed. Every bar but one is a ratio of two figures of the same run, so a slow
