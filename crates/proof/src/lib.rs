@@ -16,3 +16,4 @@ pub mod rng;
 pub mod shrink;
 pub mod sim;
 pub mod zoo;
+pub mod states;
