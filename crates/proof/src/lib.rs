@@ -8,6 +8,7 @@
 //! | [`judge`] | what the world must have kept, whatever happened |
 //! | [`campaign`] | many schedules at once |
 //! | [`shrink`] | the shortest plan that still fails |
+//! | [`states`] | the rules alone, checked in every state of a small world |
 
 pub mod campaign;
 pub mod judge;

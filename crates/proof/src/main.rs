@@ -39,12 +39,16 @@ enum Command {
         #[arg(long)]
         whole: bool,
     },
+    /// Visits every state of a small world, and tells what breaks without each rule.
+    States,
 }
 
 fn main() -> ExitCode {
     match Args::parse().command {
         Command::Prove { schedules, seed, threads } => prove(&Campaign { schedules, seed, threads }),
         Command::Replay { seed, whole } => replay(seed, whole),
+        Command::States if bandog_proof::states::report() => ExitCode::SUCCESS,
+        Command::States => ExitCode::FAILURE,
     }
 }
 

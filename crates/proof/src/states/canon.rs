@@ -1,14 +1,16 @@
 //! One name for states that can never be told apart: what keeps the world finite and small.
 //!
 //! - What nothing can depend on any more is forgotten: a reply that its client would ignore, a done mark or not-after of a
-//!   claim of which no copy is under way, the memory of an ended id that no request names.
+//!   claim of which no copy is under way, the memory of an ended id that no request names and that
+//!   has not come back.
 //! - Messages have no order. Tokens count from the last one.
 //! - Clients are alike: [`State::reorder`] sorts them. Any order would do, so a tie costs a few more states and nothing else.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::take;
 
 use super::message::{Ask, Message};
-use super::state::{Client, Id, Phase, State};
+use super::state::{CROWD, Client, Id, Phase, State};
 
 impl State {
     /// Forgets whatever nothing can depend on any more, and brings the rest into one order.
@@ -46,7 +48,11 @@ impl State {
         }
         let clients = &self.clients;
         let asked = |id: Id| net.iter().any(|message| message.is_request() && message.id() == id);
-        self.over.retain(|id| asked(*id) || clients[usize::from(id.client)].claims(*id));
+        let store = &self.store;
+        let back = |id: Id| {
+            store.queue.iter().any(|it| it.id == id) || store.holder.is_some_and(|it| it.id == id && it.left > 0)
+        };
+        self.over.retain(|id| asked(*id) || clients[usize::from(id.client)].claims(*id) || back(*id));
         self.net = net;
     }
 
@@ -59,32 +65,28 @@ impl State {
     }
 
     /// Sorts the clients, and numbers their claims from the present one.
-    pub(super) fn reorder(&mut self) {
-        for who in 0..self.crowd() {
-            self.renumber(who);
+    pub(super) fn reorder(&mut self, clients: u8) {
+        (0..clients).for_each(|who| self.renumber(who));
+        let mut order = [0, 1, 2];
+        order[..usize::from(clients)].sort_by_cached_key(|who| self.looks(*who));
+        if !order.is_sorted() {
+            let (clients, alive) = (self.clients, self.store.alive);
+            let mut names = [0; CROWD];
+            for (new, old) in (0..).zip(order.map(usize::from)) {
+                names[old] = new;
+                self.clients[usize::from(new)] = clients[old];
+                self.store.alive[usize::from(new)] = alive[old];
+            }
+            self.rename(|id| id.client = names[usize::from(id.client)]);
         }
-        let mut order: Vec<u8> = (0..self.crowd()).collect();
-        order.sort_by_cached_key(|who| self.looks(*who));
-        if order.is_sorted() {
-            return self.sort();
-        }
-        self.clients = order.iter().map(|who| self.clients[usize::from(*who)]).collect();
-        self.store.alive = order.iter().map(|who| self.store.alive[usize::from(*who)]).collect();
-        let mut names = vec![0; order.len()];
-        for (new, old) in (0..).zip(&order) {
-            names[usize::from(*old)] = new;
-        }
-        self.rename(|id| id.client = names[usize::from(id.client)]);
         self.sort();
-    }
-
-    fn crowd(&self) -> u8 {
-        (0..).zip(&self.clients).map(|(who, _): (u8, _)| who + 1).max().unwrap_or(0)
     }
 
     fn renumber(&mut self, who: u8) {
         let first = match self.client(who) {
-            Client { phase: Phase::Idle, .. } => (0..=1).find(|seq| self.knows(Id { client: who, seq: *seq })).unwrap_or(0),
+            Client { phase: Phase::Idle, .. } => {
+                (0..=1).find(|seq| self.knows(Id { client: who, seq: *seq })).unwrap_or(0)
+            }
             busy => busy.seq,
         };
         if first == 0 {
@@ -103,19 +105,20 @@ impl State {
         });
     }
 
-    /// A client without its name.
+    /// A client without its name. What it leaves out, or confuses, costs no more than a tie.
     fn looks(&self, who: u8) -> impl Ord + use<> {
         let own = |id: Id| id.client == who;
-        let places = self.store.queue.iter().map(|waiter| own(waiter.id)).fold(1_u32, |bits, own| bits << 1 | u32::from(own));
-        let alive = self.store.alive[usize::from(who)];
+        let place = |places: u32, id: Id| places << 1 | u32::from(own(id));
+        let places = self.store.queue.iter().map(|waiter| waiter.id).fold(1, place);
         let holds = self.store.holder.filter(|hold| own(hold.id)).map(|hold| hold.id.seq);
-        let anonymous = |message: &Message| {
-            let mut message = *message;
-            message.id_mut().client = 0;
-            message
-        };
-        let messages: Vec<Message> = self.net.iter().filter(|message| own(message.id())).map(anonymous).collect();
-        (*self.client(who), places, alive, holds, messages)
+        let messages = self.net.iter().filter(|message| own(message.id())).fold(0, |sum: u64, message| {
+            let mut anonymous = *message;
+            anonymous.id_mut().client = 0;
+            let mut hasher = DefaultHasher::new();
+            anonymous.hash(&mut hasher);
+            sum.wrapping_add(hasher.finish())
+        });
+        (*self.client(who), places, self.store.alive[usize::from(who)], holds, messages)
     }
 
     fn rename(&mut self, name: impl FnMut(&mut Id)) {

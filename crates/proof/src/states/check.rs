@@ -8,7 +8,7 @@ use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use super::law::{Bounds, Law};
 use super::model::Lock;
 use super::rule::Rule;
-use super::words;
+use super::words::Teller;
 
 /// A search through every state.
 #[derive(Debug, Clone)]
@@ -48,7 +48,8 @@ pub fn exhaust(bounds: Bounds) -> Exhausted {
     let found = checker.discoveries();
     let well = |name, expected: &Expectation| found.contains_key(name) != expected.discovery_is_failure();
     let properties = checker.model().properties().into_iter();
-    let properties = properties.map(|it| (it.name, it.expectation == Expectation::Always, well(it.name, &it.expectation)));
+    let properties =
+        properties.map(|it| (it.name, it.expectation == Expectation::Always, well(it.name, &it.expectation)));
     Exhausted {
         bounds,
         states: checker.unique_state_count(),
@@ -65,9 +66,8 @@ pub fn story(bounds: Bounds, without: Option<Rule>, promise: &'static str) -> Op
     let lock = Lock { law: Law { bounds, without }, alike: false, only: Some(promise) };
     let checker = lock.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let path = checker.discovery(promise)?.into_vec();
-    let told = path.windows(2).filter_map(|pair| {
-        let action = pair[0].1?;
-        Some((words::step(&pair[0].0, action), words::scene(&pair[1].0)))
-    });
-    Some(Story { promise, states: checker.unique_state_count(), steps: told.collect(), took: clock.elapsed() })
+    let mut teller = Teller::default();
+    let told = path.windows(2).filter_map(|pair| Some(teller.tell(&pair[0].0, pair[0].1?, &pair[1].0)));
+    let steps = told.collect();
+    Some(Story { promise, states: checker.unique_state_count(), steps, took: clock.elapsed() })
 }

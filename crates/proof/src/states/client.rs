@@ -33,9 +33,8 @@ impl State {
 
     fn left_behind(&self, numbers: RangeInclusive<u8>) -> usize {
         let busy = (0..).zip(&self.clients).filter(|(_, client)| client.phase != Phase::Idle);
-        let others = busy.flat_map(|(client, at)| {
-            numbers.clone().filter(|seq| *seq != at.seq).map(move |seq| Id { client, seq })
-        });
+        let others = busy
+            .flat_map(|(client, at)| numbers.clone().filter(|seq| *seq != at.seq).map(move |seq| Id { client, seq }));
         others.filter(|id| self.knows(*id)).count()
     }
 

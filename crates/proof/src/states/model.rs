@@ -43,12 +43,12 @@ impl Model for Lock {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State::new(&self.law)]
+        vec![State::new()]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        for (who, client) in (0..).zip(&state.clients) {
-            match client.phase {
+        for who in 0..self.law.bounds.clients {
+            match state.client(who).phase {
                 Phase::Idle => actions.push(Action::Claim(who)),
                 Phase::Sent | Phase::Confirming | Phase::Held { left: 0 } => actions.push(Action::Release(who)),
                 Phase::Queued => actions.extend([Action::Heartbeat(who), Action::Release(who)]),
@@ -82,7 +82,7 @@ impl Model for Lock {
             return None;
         }
         if self.alike {
-            state.reorder();
+            state.reorder(law.bounds.clients);
         }
         Some(state)
     }

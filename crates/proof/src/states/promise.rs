@@ -43,7 +43,9 @@ fn promises() -> Vec<Property<Lock>> {
             state.store.holder.is_none_or(|hold| hold.left == 0 || hold.waited < lock.law.bounds.window)
         }),
         // Any message can be lost, so every state leads to one with an empty network: checking those is enough.
-        Property::<Lock>::always(NOBODY_FORGOTTEN, |lock, state| !state.net.is_empty() || fair::serves(&lock.law, state)),
+        Property::<Lock>::always(NOBODY_FORGOTTEN, |lock, state| {
+            !state.net.is_empty() || fair::serves(&lock.law, state)
+        }),
     ]
 }
 
@@ -71,8 +73,8 @@ fn sights() -> Vec<Property<Lock>> {
         Property::<Lock>::sometimes("a grant is confirmed before use", |_, state| {
             state.clients.iter().any(|client| client.phase == Phase::Confirming)
         }),
-        Property::<Lock>::sometimes("everybody waits behind a holder", |_, state| {
-            state.store.queue.len() + 1 == state.clients.len() && believers(state) == 1
+        Property::<Lock>::sometimes("everybody else waits for one", |lock, state| {
+            state.store.queue.len() + 1 == usize::from(lock.law.bounds.clients) && believers(state) == 1
         }),
     ]
 }

@@ -9,6 +9,9 @@ use super::message::Message;
 /// A length of time.
 pub(super) type Ticks = u8;
 
+/// The most clients there can be.
+pub(super) const CROWD: usize = 3;
+
 /// A claim's id: its client and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Id {
@@ -101,7 +104,7 @@ pub(super) struct Store {
     /// The last token, counted from an arbitrary one.
     pub last: u8,
     /// Until live-until, per client.
-    pub alive: Vec<Ticks>,
+    pub alive: [Ticks; CROWD],
     /// Ended ids, each until its claim's not-after.
     pub done: Vec<(Id, Ticks)>,
 }
@@ -118,8 +121,8 @@ pub(super) enum Breach {
 /// One moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// The clients.
-    pub clients: Vec<Client>,
+    /// The clients; those beyond the bound never want anything.
+    pub clients: [Client; CROWD],
     /// The store.
     pub store: Store,
     /// Messages in flight.
@@ -134,10 +137,9 @@ pub(super) struct State {
 
 impl State {
     /// Nobody has asked for anything.
-    pub(super) fn new(law: &Law) -> Self {
-        let clients = usize::from(law.bounds.clients);
-        let store = Store { holder: None, queue: Vec::new(), last: 0, alive: vec![0; clients], done: Vec::new() };
-        Self { clients: vec![Client::IDLE; clients], store, net: Vec::new(), over: Vec::new(), highest: 0, breach: None }
+    pub(super) fn new() -> Self {
+        let store = Store { holder: None, queue: Vec::new(), last: 0, alive: [0; CROWD], done: Vec::new() };
+        Self { clients: [Client::IDLE; CROWD], store, net: Vec::new(), over: Vec::new(), highest: 0, breach: None }
     }
 
     /// One client.
