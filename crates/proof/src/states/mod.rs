@@ -25,6 +25,8 @@
 //!   process (rule 12). One life of the store: no restarts, so the check that a push is newer than the last token has nothing
 //!   to do. Not-after is exact, as if the store's clock were known.
 //! - A lost release is not sent again; the lease, the claim window or live-until ends what it would have ended.
+//! - Here the release that answers a grant for an unknown id names a not-after; the machine's does not. The difference shows only
+//!   when a claim is doubled, which no store does today: see [`Rule::UnknownGrant`].
 //! - States are told apart by a hash of 64 bits.
 
 mod canon;
