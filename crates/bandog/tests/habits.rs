@@ -27,7 +27,8 @@ fn below_crates(name_ends: &str) -> Vec<PathBuf> {
 #[test]
 fn files_are_small() {
     let length = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
-    let mut lengths: Vec<(usize, PathBuf)> = below_crates(".rs").into_iter().map(|path| (length(&path), path)).collect();
+    let mut lengths: Vec<(usize, PathBuf)> =
+        below_crates(".rs").into_iter().map(|path| (length(&path), path)).collect();
     lengths.sort();
     let (median, longest) = (lengths[lengths.len() / 2].0, lengths.last().unwrap());
     println!("{} files, median {median} lines, longest {longest:?}", lengths.len());

@@ -8,6 +8,7 @@
 //! | [`judge`] | what the world must have kept, whatever happened |
 //! | [`campaign`] | many schedules at once |
 //! | [`shrink`] | the shortest plan that still fails |
+//! | [`zoo`] | known bugs, let loose to be found |
 //! | [`states`] | the rules alone, checked in every state of a small world |
 
 pub mod campaign;
@@ -16,5 +17,5 @@ pub mod plan;
 pub mod rng;
 pub mod shrink;
 pub mod sim;
-pub mod zoo;
 pub mod states;
+pub mod zoo;

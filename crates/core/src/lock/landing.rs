@@ -99,7 +99,8 @@ impl Machine {
     fn unknown_grant(&mut self, now: Moment, seq: u64) {
         if !self.holds.iter().any(|(_, hold)| hold.id.seq == seq) {
             let id = self.client.holder(seq);
-            self.part(now, id, None, self.settings.window, Lane::Renewals);
+            // Whatever copy of its claim is still on its way was sent before now: none is valid after this.
+            self.part_unknown(now, id);
         }
     }
 

@@ -50,6 +50,8 @@ impl Remote {
 pub(super) struct Parting {
     id: HolderId,
     not_after: Option<LeaseTime>,
+    /// Nobody here knows the claim: its not-after is the latest that it can have.
+    unknown: bool,
     /// The claim that queues again in the same request.
     again: Option<u64>,
     lane: Lane,
@@ -234,10 +236,26 @@ impl Machine {
         lane: Lane,
     ) -> usize {
         let moot_at = now + moot_after + self.settings.response;
-        let parting = Parting { id, not_after, again: None, lane, ticket: None, attempt: 0, retry_at: None, moot_at };
+        let parting = Parting {
+            id,
+            not_after,
+            unknown: false,
+            again: None,
+            lane,
+            ticket: None,
+            attempt: 0,
+            retry_at: None,
+            moot_at,
+        };
         let key = self.partings.insert(parting);
         self.todo.push_back(Todo::Part(key));
         key
+    }
+
+    /// Releases an id that nobody here knows any more.
+    pub(super) fn part_unknown(&mut self, now: Moment, id: HolderId) {
+        let key = self.part(now, id, None, self.settings.window, Lane::Renewals);
+        self.partings[key].unknown = true;
     }
 
     /// Releases a claim that may have been granted, or may yet be.
@@ -255,6 +273,9 @@ impl Machine {
     pub(super) fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {
         let parting = self.partings.get_mut(key)?;
         parting.retry_at = None;
+        if parting.unknown {
+            parting.not_after.get_or_insert_with(|| store() + self.settings.response);
+        }
         let (id, not_after, lane, again) = (parting.id, parting.not_after, parting.lane, parting.again);
         let again = again.and_then(|seq| self.send_claim(now, store(), seq)).map(Box::new);
         let op = Op::Release(Release { id, not_after, again });

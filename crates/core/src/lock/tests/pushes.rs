@@ -90,8 +90,8 @@ fn a_second_push_changes_nothing() {
 fn a_push_for_an_unknown_claim_is_answered_by_a_release() {
     let mut lock = Lock::new();
     lock.push(77, 11);
-    assert_eq!(lock.actions(), ["release #77"]);
-    lock.answer("release #77", released());
+    assert_eq!(lock.actions(), ["release #77 not after 2000"]);
+    lock.answer("release #77 not after 2000", released());
     assert!(lock.is_at_rest());
 }
 
@@ -101,7 +101,7 @@ fn a_push_for_a_claim_that_was_given_up_is_released_again() {
     lock.cancel(ticket);
     assert_eq!(lock.actions(), ["release #1"]);
     lock.push(1, 11);
-    assert_eq!(lock.actions(), ["release #1"]);
+    assert_eq!(lock.actions(), ["release #1 not after 2000"]);
 }
 
 #[test]
