@@ -257,3 +257,23 @@ fn a_re_entered_hold_is_neither_upgraded_nor_downgraded() {
     assert_eq!((lock.pick(up).as_str(), lock.pick(down).as_str()), ("would deadlock", "would deadlock"));
     assert_eq!(lock.actions().len(), 0);
 }
+
+#[test]
+fn a_downgrade_whose_hold_was_lost_meanwhile_says_so() {
+    let (mut lock, grip) = Lock::held(writer());
+    let ticket = lock.machine.handle_downgrade(lock.now, grip);
+    assert_eq!(lock.actions(), ["downgrade #1"]);
+    lock.wait(LEASE);
+    lock.answer("downgrade #1", downgraded(Downgraded::Shared(grant(10, LEASE, NOBODY))));
+    assert!(lock.pick(ticket).contains("lost"), "the answer came after the lease");
+}
+
+#[test]
+fn the_upgrade_of_a_revoked_reader_is_told_why() {
+    let (mut lock, grip, ticket) = upgrading(HOUR);
+    lock.answer("upgrade #1 to #2", refused(Refusal::Revoked { reason: "deploying".into() }));
+    assert!(lock.pick(ticket).contains("deploying"));
+    assert_eq!(lock.state(grip), "lost: revoked: deploying");
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"], "the store waits for the answer");
+}
