@@ -33,6 +33,14 @@ impl Mode {
         Ok(Self::Permits { count, of })
     }
 
+    /// How many permits it takes; none for locks that have none.
+    pub fn count(self) -> u32 {
+        match self {
+            Self::Exclusive | Self::Shared => 0,
+            Self::Permits { count, .. } => count.get(),
+        }
+    }
+
     /// The kind of lock this mode belongs to.
     pub fn kind(self) -> Kind {
         match self {

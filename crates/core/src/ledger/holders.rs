@@ -68,14 +68,14 @@ pub(super) struct Holders {
 impl Holders {
     pub(super) fn insert(&mut self, id: HolderId, hold: Holding) {
         self.ends.insert((hold.end, id));
-        self.permits += permits(hold.mode);
+        self.permits += u64::from(hold.mode.count());
         self.by_id.insert(id, hold);
     }
 
     pub(super) fn remove(&mut self, id: HolderId) -> Option<Holding> {
         let hold = self.by_id.remove(&id)?;
         self.ends.remove(&(hold.end, id));
-        self.permits -= permits(hold.mode);
+        self.permits -= u64::from(hold.mode.count());
         Some(hold)
     }
 
@@ -162,12 +162,5 @@ impl Holders {
     // An exclusive hold is alone, so looking at one hold is enough.
     fn has_exclusive(&self) -> bool {
         self.by_id.values().next().is_some_and(|hold| hold.mode == Mode::Exclusive)
-    }
-}
-
-fn permits(mode: Mode) -> u64 {
-    match mode {
-        Mode::Permits { count, .. } => u64::from(count.get()),
-        Mode::Exclusive | Mode::Shared => 0,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::lease::{Drift, Lease};
 use crate::mode::Mode;
-use crate::op::{Blocker, Op, Patience, Refusal};
+use crate::op::{Blocker, Body, Op, Patience, Refusal};
 use crate::renewal::Terms;
 use crate::store::StoreError;
 use crate::time::Moment;
@@ -94,7 +94,7 @@ impl Ticket {
 
 /// A guard's grip on a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Grip(pub(super) usize);
+pub struct Grip(pub(super) u64);
 
 /// How something ended.
 #[derive(Debug, Clone)]
@@ -251,6 +251,19 @@ pub enum Errand {
         /// Time before the send.
         sent: Moment,
     },
+}
+
+impl Errand {
+    /// Whether this is the kind of answer that its request asks for.
+    pub(super) fn is_answered_by(&self, body: &Body) -> bool {
+        match self {
+            Self::Claim { .. } => matches!(body, Body::Verdict(_)),
+            Self::Confirm { .. } | Self::Renew { .. } => matches!(body, Body::Renewal(_)),
+            Self::Heartbeat { .. } => matches!(body, Body::Standings(_)),
+            Self::Part { .. } => matches!(body, Body::Release(_)),
+            Self::Downgrade { .. } | Self::Withdraw { .. } => matches!(body, Body::Downgraded(_)),
+        }
+    }
 }
 
 /// What the driver must tell somebody.

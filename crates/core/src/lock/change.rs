@@ -9,6 +9,7 @@ use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Ticket, Why};
 use super::claim::{Phase, Taker};
+use super::hold::Hold;
 use super::landing::Landing;
 use super::tickets::Stage;
 use super::{Cohort, Machine, Todo};
@@ -34,6 +35,10 @@ impl Machine {
             return self.answered(Why::WouldDeadlock);
         };
         let (owner, terms) = (hold.owner, *hold.keeping.terms());
+        let reads_too = |other: &Hold| other.owner == owner && other.loss.is_none() && other.mode == Mode::Shared;
+        if owner.is_some() && self.holds.iter().any(|(key, other)| key != grip.0 && reads_too(other)) {
+            return self.answered(Why::WouldDeadlock);
+        }
         let mode = Mode::Exclusive;
         let ask = Ask { mode, fair: false, patience, until, owner, reentrant: false, terms, max_hold: None };
         let ticket = self.tickets.insert(Some(ask), Stage::Unclaimed);

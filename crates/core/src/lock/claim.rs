@@ -196,7 +196,21 @@ impl Machine {
         if let (Some(reason), Some(Taker::Upgrade(_, grip))) = (lost, self.claims.get(&seq).map(|claim| claim.taker)) {
             self.lose(now, grip, reason);
         }
+        if let (Refusal::LeaseTooLong { .. }, Cohort::Claiming(claiming)) = (refusal, self.cohort)
+            && claiming == seq
+        {
+            return self.refuse_head(now, seq, refusal);
+        }
         self.drop_claim(now, seq, |_| Why::Refused(refusal.clone()));
+    }
+
+    // The lease is that of whoever came first; the others may have asked for less.
+    fn refuse_head(&mut self, now: Moment, seq: u64, refusal: &Refusal) {
+        self.forget_claim(seq);
+        if let Some(head) = self.tickets.head() {
+            self.fail(head, Why::Refused(refusal.clone()));
+        }
+        self.advance(now);
     }
 
     // A push may overtake the answer; then the claim is a hold by now and its acquire is no longer unanswered.

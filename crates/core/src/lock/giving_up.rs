@@ -18,6 +18,8 @@ pub(super) struct Failing {
     /// When to try again or, while that is under way, to give up.
     pub(super) retry_at: Option<Moment>,
     pub(super) error: StoreError,
+    /// It answers, but too late for the lease.
+    pub(super) too_late: bool,
 }
 
 impl Machine {
@@ -54,10 +56,12 @@ impl Machine {
 
     /// The store failed a request of `sent`: the next one comes after a pause.
     pub(super) fn note_failure(&mut self, now: Moment, sent: Moment, error: StoreError) {
+        // Not longer ago than a request may take: before that it was this process that did not run.
+        let sent = sent.max(now - self.settings.response);
         let (since, attempt) = self.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
         let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
         let retry_at = (!zoo::has(Bug::NoRetry)).then(|| pause.min(since + self.settings.unavailable_after));
-        self.failing = Some(Box::new(Failing { since, attempt, retry_at, error }));
+        self.failing = Some(Box::new(Failing { since, attempt, retry_at, error, too_late: false }));
     }
 
     /// Ends a claim and tells everybody who counted on it.

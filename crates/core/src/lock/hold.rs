@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
-use crate::op::{Blocker, Op, Renew, Renewal};
+use crate::op::{Blocker, Op, Patience, Renew, Renewal};
 use crate::renewal::{Due, Loss, Renewal as Keeping, State as Health};
 use crate::store::StoreError;
 use crate::time::{LeaseTime, Moment, RunId};
@@ -15,6 +15,7 @@ use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
 use super::claim::{Claiming, Taker};
+use super::holds::HoldKey;
 use super::landing::Landing;
 use super::tickets::Stage;
 use super::word::Word;
@@ -120,7 +121,7 @@ impl Machine {
             self.finish(ticket, Outcome::Done);
             return self.attend(now, grip.0);
         }
-        let key = self.insert_hold(fresh);
+        let key = self.holds.insert(fresh);
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Holding(key);
             self.remote.begin(now, landing.line);
@@ -161,19 +162,11 @@ impl Machine {
         }
     }
 
-    // The first hold gets exactly the room it needs: most locks never have a second.
-    fn insert_hold(&mut self, hold: Hold) -> usize {
-        if self.holds.capacity() == 0 {
-            self.holds.reserve_exact(1);
-        }
-        self.holds.insert(hold)
-    }
-
     /// Gives a hold to a waiter, who has a claim window to pick it up.
-    pub(super) fn give(&mut self, now: Moment, key: usize, ticket: Ticket) {
+    pub(super) fn give(&mut self, now: Moment, key: HoldKey, ticket: Ticket) {
         let Some(ask) = self.tickets.ask(ticket) else { return };
         let window = self.window(ask.lease());
-        let hold = &mut self.holds[key];
+        let Some(hold) = self.holds.get_mut(key) else { return };
         hold.assign(now, ticket, ask, window);
         let token = hold.token();
         self.disarm_wait(ticket);
@@ -210,7 +203,7 @@ impl Machine {
     /// Looks at the clock before an ask is judged: an ended hold is neither entered again nor in the way.
     pub(super) fn notice_ends(&mut self, now: Moment, owner: Option<OwnerId>) {
         let concerned =
-            |key: usize, hold: &Hold| self.cohort == Cohort::Holding(key) || (owner.is_some() && hold.owner == owner);
+            |key: HoldKey, hold: &Hold| self.cohort == Cohort::Holding(key) || (owner.is_some() && hold.owner == owner);
         let ended = |hold: &Hold| hold.loss.is_none() && hold.deadline() <= now;
         let found = self.holds.iter().filter(|(key, hold)| ended(hold) && concerned(*key, hold));
         for key in found.map(|(key, _)| key).collect::<Vec<_>>() {
@@ -228,7 +221,14 @@ impl Machine {
     pub(super) fn waits_for_itself(&self, ticket: Ticket) -> bool {
         let ask = self.tickets.ask(ticket);
         let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
-        mode == Mode::Shared && self.holds.iter().any(|(_, hold)| hold.owner == Some(owner) && hold.loss.is_none())
+        let own =
+            || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.loss.is_none());
+        match mode {
+            Mode::Exclusive => false,
+            Mode::Shared => own().next().is_some(),
+            // What it holds will not come back while it waits.
+            Mode::Permits { count, of } => own().map(|hold| hold.mode.count()).sum::<u32>() + count.get() > of.get(),
+        }
     }
 
     pub(super) fn own_blocker(&self, now: Moment) -> Option<Blocker> {
@@ -301,7 +301,7 @@ impl Machine {
     }
 
     /// Looks after a hold: renews it, rotates it, or declares it lost.
-    pub(super) fn attend(&mut self, now: Moment, key: usize) {
+    pub(super) fn attend(&mut self, now: Moment, key: HoldKey) {
         let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.loss.is_none()) else { return };
         if hold.max_hold.is_some_and(|max| hold.since + max <= now) {
             return self.lose(now, Grip(key), LossReason::MaxHold);
@@ -316,7 +316,7 @@ impl Machine {
             }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
-        if let Some((ticket, by)) = self.holds[key].unpicked
+        if let Some((ticket, by)) = self.holds.get(key).and_then(|hold| hold.unpicked)
             && by <= now
         {
             self.rotate(now, key, ticket);
@@ -345,7 +345,7 @@ impl Machine {
         let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
         let gone = |hold: &Hold| matches!(hold.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown));
         if !self.leave(grip)
-            && let Some(hold) = self.holds.try_remove(grip.0)
+            && let Some(hold) = self.holds.remove(grip.0)
             && !gone(&hold)
         {
             self.part_hold(now, &hold, Lane::Renewals);
@@ -359,7 +359,7 @@ impl Machine {
         if let Some(until) = ask.until {
             self.waits.insert((until, ticket));
         }
-        if ask.mode == Mode::Exclusive && !ask.fair {
+        if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
             self.tickets.join(ticket);
             self.advance(now);
         } else {
@@ -368,11 +368,12 @@ impl Machine {
     }
 
     /// The store answered; if it is another life than the one that granted a hold, the hold must be confirmed.
-    pub(super) fn note_alive(&mut self, now: Moment, run: RunId) {
-        if self.failing.take().is_some() {
+    pub(super) fn note_alive(&mut self, now: Moment, run: RunId, serves: bool) {
+        // Where claims are answered too late, their releases are answered too: that proves nothing.
+        if self.failing.take_if(|failing| serves || !failing.too_late).is_some() {
             self.retry(now);
         }
-        for (key, hold) in &mut self.holds {
+        for (key, hold) in self.holds.iter_mut() {
             if hold.run.replace(run).is_some_and(|known| known != run) {
                 self.todo.push_back(Todo::Renew(Grip(key), None));
             }

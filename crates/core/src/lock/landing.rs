@@ -43,7 +43,11 @@ impl Machine {
         if self.settings.drift.deadline(landing.sent, landing.remaining) <= now {
             // The answer took longer than the lease: it is not ours to use.
             let error = StoreError::unknown("the store answered too late for the lease");
-            return self.on_claim_error(now, seq, error);
+            self.on_claim_error(now, seq, error);
+            if let Some(failing) = &mut self.failing {
+                failing.too_late = true;
+            }
+            return;
         }
         self.settle_claim(now, seq, ticket, &landing);
     }

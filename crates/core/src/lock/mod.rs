@@ -67,6 +67,7 @@ mod change;
 mod claim;
 mod giving_up;
 mod hold;
+mod holds;
 mod landing;
 mod pass;
 #[cfg(test)]
@@ -96,6 +97,7 @@ use crate::zoo::{self, Bug};
 use claim::{Claiming, Taker};
 use giving_up::Failing;
 use hold::Hold;
+use holds::{HoldKey, Holds};
 use pass::{Parting, Remote};
 use tickets::{Stage, Tickets};
 
@@ -107,7 +109,7 @@ pub struct Machine {
     tickets: Tickets,
     waits: BTreeSet<(Moment, Ticket)>,
     claims: BTreeMap<u64, Claiming>,
-    holds: Slab<Hold>,
+    holds: Holds,
     partings: Slab<Parting>,
     /// Claims under way whose taker is nobody.
     orphans: usize,
@@ -128,7 +130,7 @@ pub struct Machine {
 enum Cohort {
     Idle,
     Claiming(u64),
-    Holding(usize),
+    Holding(HoldKey),
 }
 
 /// A request that is due; the request itself is made when the driver takes it.
@@ -152,7 +154,7 @@ impl Machine {
             tickets: Tickets::default(),
             waits: BTreeSet::new(),
             claims: BTreeMap::new(),
-            holds: Slab::new(),
+            holds: Holds::default(),
             partings: Slab::new(),
             orphans: 0,
             cohort: Cohort::Idle,
@@ -233,10 +235,14 @@ impl Machine {
     /// The answer to an action.
     pub fn handle_reply(&mut self, now: Moment, errand: Errand, result: Result<Reply, StoreError>) {
         if let Ok(reply) = &result {
-            self.note_alive(now, reply.run);
+            self.note_alive(now, reply.run, !matches!(errand, Errand::Part { .. }));
         }
         let (run, at) = result.as_ref().map(|reply| (reply.run, reply.at)).unwrap_or_default();
-        let result = result.map(|reply| reply.body);
+        let fits = |body: &Body| errand.is_answered_by(body);
+        let result = result.map(|reply| reply.body).and_then(|body| match fits(&body) {
+            true => Ok(body),
+            false => Err(StoreError::unknown("the store answered another question")),
+        });
         match (errand, result) {
             (Errand::Claim { seq }, Ok(Body::Verdict(verdict))) => self.on_verdict(now, seq, run, verdict),
             (Errand::Claim { seq }, Err(error)) => {
@@ -264,7 +270,7 @@ impl Machine {
                 self.on_withdrawn((now, at), seq, sent, answer);
             }
             (Errand::Withdraw { seq, .. }, Err(error)) => self.on_withdraw_error(now, seq, error),
-            // A heartbeat that failed is followed by the next one; a body of the wrong kind is a broken store.
+            // A heartbeat that failed is followed by the next one; other kinds of answers were sorted out above.
             (_, _) => {}
         }
     }

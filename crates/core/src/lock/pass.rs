@@ -11,6 +11,7 @@ use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
 use super::hold::Hold;
+use super::holds::HoldKey;
 use super::tickets::Stage;
 use super::{Cohort, Machine, Todo};
 
@@ -57,6 +58,8 @@ pub(super) struct Parting {
     lane: Lane,
     ticket: Option<Ticket>,
     attempt: u32,
+    /// Whether an earlier try may have been executed.
+    resent: bool,
     pub(super) retry_at: Option<Moment>,
     /// When the store has forgotten the hold by itself.
     moot_at: Moment,
@@ -97,7 +100,7 @@ impl Machine {
 
     /// A guard is dropped while nobody can send its release: it stops being renewed, and the lease runs out.
     pub fn handle_abandon(&mut self, now: Moment, grip: Grip) {
-        if !self.leave(grip) && self.holds.try_remove(grip.0).is_some() && self.cohort == Cohort::Holding(grip.0) {
+        if !self.leave(grip) && self.holds.remove(grip.0).is_some() && self.cohort == Cohort::Holding(grip.0) {
             self.cohort = Cohort::Idle;
             self.advance(now);
         }
@@ -116,7 +119,8 @@ impl Machine {
 
     /// A hold is no longer bound to its owner: its guard may travel.
     pub fn handle_unbind(&mut self, grip: Grip) {
-        if let Some(hold) = self.holds.get_mut(grip.0) {
+        // Entered more than once, the outer guards stay where they are.
+        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.word.depth() == 1) {
             hold.owner = None;
         }
     }
@@ -134,8 +138,9 @@ impl Machine {
         let live: Vec<Grip> =
             self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| Grip(key)).collect();
         for grip in live {
-            let hold = &self.holds[grip.0];
-            self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
+            if let Some(hold) = self.holds.get(grip.0) {
+                self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
+            }
             self.lose(now, grip, LossReason::Shutdown);
         }
     }
@@ -149,34 +154,26 @@ impl Machine {
                 self.holds.remove(grip.0);
             }
             Some(Some(_)) => {
-                let hold = self.holds.remove(grip.0);
-                self.part_hold(now, &hold, lane);
+                if let Some(hold) = self.holds.remove(grip.0) {
+                    self.part_hold(now, &hold, lane);
+                }
             }
             Some(None) => {
                 self.pass_or_part(now, grip, lane);
             }
         }
-        self.forget_idle_holds();
-    }
-
-    fn forget_idle_holds(&mut self) {
-        if self.holds.is_empty() {
-            self.holds = slab::Slab::new();
-        }
     }
 
     fn pass_or_part(&mut self, now: Moment, grip: Grip, lane: Lane) -> Option<usize> {
         if self.cohort != Cohort::Holding(grip.0) {
-            let hold = self.holds.remove(grip.0);
-            self.forget_idle_holds();
+            let hold = self.holds.remove(grip.0)?;
             return Some(self.part_hold(now, &hold, lane));
         }
         if let Some(next) = self.next_to_pass(now, grip) {
             self.pass(now, grip, next);
             return None;
         }
-        let hold = self.holds.remove(grip.0);
-        self.forget_idle_holds();
+        let hold = self.holds.remove(grip.0)?;
         self.cohort = Cohort::Idle;
         let key = self.part_hold(now, &hold, lane);
         if self.failing.is_none() && self.inbox_up {
@@ -201,15 +198,15 @@ impl Machine {
     }
 
     fn pass(&mut self, now: Moment, grip: Grip, next: Ticket) {
+        let Some(hold) = self.holds.get_mut(grip.0) else { return };
         self.remote.passes += 1;
-        let hold = &mut self.holds[grip.0];
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
         hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
         self.give(now, grip.0, next);
     }
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.
-    pub(super) fn rotate(&mut self, now: Moment, key: usize, ticket: Ticket) {
+    pub(super) fn rotate(&mut self, now: Moment, key: HoldKey, ticket: Ticket) {
         let Some(ask) = self.tickets.ask(ticket) else { return };
         if let Some(until) = ask.until {
             self.waits.insert((until, ticket));
@@ -244,6 +241,7 @@ impl Machine {
             lane,
             ticket: None,
             attempt: 0,
+            resent: false,
             retry_at: None,
             moot_at,
         };
@@ -289,7 +287,7 @@ impl Machine {
         }
         if let Some(ticket) = parting.ticket {
             // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.
-            let lost = reply.parted == Parted::Nothing && parting.attempt == 0;
+            let lost = reply.parted == Parted::Nothing && !parting.resent;
             let outcome = if lost { Outcome::Failed(Why::Lost(LossReason::Gone)) } else { Outcome::Done };
             self.finish(ticket, outcome);
         }
@@ -302,7 +300,10 @@ impl Machine {
         let Some(parting) = self.partings.get_mut(key) else { return };
         let again = parting.again.take();
         let delay = self.settings.backoff.delay(parting.attempt, self.jitter.next());
-        parting.attempt += u32::from(error.outcome == Sure::Unknown);
+        parting.attempt += 1;
+        parting.resent |= error.outcome == Sure::Unknown;
+        // The caller's connection may have ended with its runtime.
+        parting.lane = Lane::Renewals;
         let give_up = !error.is_transient() || now + delay >= parting.moot_at;
         parting.retry_at = Some(now + delay);
         let listener = parting.ticket.take();

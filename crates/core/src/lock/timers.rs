@@ -48,7 +48,7 @@ impl Machine {
                 self.todo.push_back(Todo::Part(key));
             }
         }
-        let due: Vec<usize> = self.holds.iter().filter(|(_, hold)| hold.next() <= now).map(|(key, _)| key).collect();
+        let due: Vec<_> = self.holds.iter().filter(|(_, hold)| hold.next() <= now).map(|(key, _)| key).collect();
         due.into_iter().for_each(|key| self.attend(now, key));
     }
 

@@ -75,6 +75,16 @@ pub enum RenewalError {
         /// Denominator given.
         den: u32,
     },
+    /// The margin for drifting clocks leaves too little of the lease.
+    #[error(
+        "of a lease of {lease:?} the margin for drifting clocks leaves only {safe:?}: ask for a longer lease or a smaller drift"
+    )]
+    Drift {
+        /// The lease.
+        lease: Duration,
+        /// What is left of it.
+        safe: Duration,
+    },
     /// Longer than the lease, or next to nothing.
     #[error(
         "renew_every is {every:?} and the lease {lease:?}: it must be at least {TICK:?} and shorter than the lease"
@@ -110,6 +120,9 @@ impl Terms {
         drift: Drift,
         response_timeout: Duration,
     ) -> Result<Self, RenewalError> {
+        if drift.safe(lease.length()) * 2 < lease.length() {
+            return Err(RenewalError::Drift { lease: lease.length(), safe: drift.safe(lease.length()) });
+        }
         let period = policy.period(lease.length())?;
         let patience = response_timeout.min(room(lease, period) / 4).max(TICK);
         let (period, patience) = (nanos(period), nanos(patience));

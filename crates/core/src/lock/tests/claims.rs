@@ -200,7 +200,9 @@ fn a_confirmation_that_answers_too_late_is_released() {
     assert_eq!(lock.pick(ticket), "waits", "the answer took longer than the lease");
     assert_eq!(lock.actions(), ["release #1"]);
     lock.answer("release #1", parted(Parted::Nothing));
-    assert_eq!(lock.actions(), ["acquire #2"], "the store answers: no pause");
+    assert_eq!(lock.actions().len(), 0, "a store that is late gets a pause");
+    lock.wait(50);
+    assert_eq!(lock.actions(), ["acquire #2"]);
 }
 
 #[test]
@@ -241,4 +243,41 @@ fn a_fair_waiter_stands_in_the_queue_in_person() {
     lock.answer("acquire #2", granted(10));
     assert_eq!(lock.pick(asked[0]), "granted 10.0");
     assert_eq!((lock.pick(unfair).as_str(), lock.pick(asked[1]).as_str()), ("waits", "waits"));
+}
+
+#[test]
+fn a_try_that_was_lost_before_it_was_seen_tries_again_by_itself() {
+    let mut lock = Lock::new();
+    let trying = lock.ask(Ask { patience: Patience::Try, ..writer() });
+    assert_eq!(lock.actions(), ["try #1"]);
+    lock.answer("try #1", granted(10));
+    lock.pause(LEASE);
+    assert_eq!(lock.pick(trying), "waits");
+    let patient = lock.ask(writer());
+    let sent = lock.actions();
+    assert!(sent.contains(&"try #2".to_owned()) && sent.contains(&"acquire #3".to_owned()), "{sent:?}");
+    lock.answer("try #2", Body::Verdict(Verdict::Busy(None)));
+    assert!(lock.pick(trying).contains("busy"));
+    assert_eq!(lock.pick(patient), "waits", "its neighbour is not told busy");
+}
+
+#[test]
+fn a_lease_too_long_is_told_to_whoever_asked_for_it() {
+    let mut lock = Lock::new();
+    let long = lock.ask(writer());
+    let short = lock.ask(writer());
+    assert_eq!(lock.actions(), ["acquire #1"]);
+    lock.answer("acquire #1", refused(Refusal::LeaseTooLong { max: millis(10) }));
+    assert!(lock.pick(long).starts_with("refused"));
+    assert_eq!((lock.pick(short).as_str(), lock.actions()), ("waits", vec!["acquire #2".into()]));
+}
+
+#[test]
+fn an_answer_to_another_question_counts_as_unknown() {
+    let mut lock = Lock::new();
+    let ticket = lock.ask(writer());
+    lock.actions();
+    lock.answer("acquire #1", Body::Tended);
+    assert_eq!(lock.actions(), ["release #1 not after 2000"]);
+    assert_eq!(lock.pick(ticket), "waits");
 }

@@ -201,3 +201,17 @@ fn a_guard_that_cannot_be_released_is_left_to_its_lease() {
     assert_eq!((lock.state(grip).as_str(), lock.actions()), ("released", vec!["acquire #2".into()]));
     assert_eq!(lock.pick(next), "waits");
 }
+
+#[test]
+fn a_guard_that_outlives_its_hold_grips_nothing() {
+    let (mut lock, stale) = Lock::held(owned(1));
+    lock.machine.handle_owner_ended(lock.now, OwnerId(1));
+    assert_eq!(lock.actions(), ["release #1"]);
+    lock.answer("release #1", released());
+    let next = lock.ask(owned(2));
+    lock.actions();
+    lock.answer("acquire #2", granted(11));
+    assert_eq!(lock.pick(next), "granted 11.0");
+    lock.release(stale);
+    assert_eq!(lock.actions().len(), 0, "the next holder keeps its lock");
+}
