@@ -87,6 +87,12 @@ fn blocking_wait_ends_at_its_limit() {
             thread::spawn(move || locks.mutex("job").wait(secs(5)).acquire().map(drop))
         };
         until("queued", || world.waiters("job") == 1);
+        // The waiter's own thread has heard of its place once it sends heartbeats.
+        let applied = world.store.applied();
+        until("heard", || {
+            world.clock.advance_blocking(ms(100));
+            world.store.applied() > applied
+        });
         world.clock.advance_blocking(secs(5));
         assert_eq!(waits.join().unwrap().unwrap_err().kind(), ErrorKind::Timeout);
         world.clock.advance_blocking(ms(0));
