@@ -173,8 +173,13 @@ impl Driver {
         if let Some(at) = wanted.timer {
             state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
+        if wanted.unsettled > 0 {
+            self.janitor.begun(wanted.unsettled.unsigned_abs());
+        }
         drop(state);
-        self.janitor.count(wanted.unsettled);
+        if wanted.unsettled < 0 {
+            self.janitor.settled(wanted.unsettled.unsigned_abs());
+        }
         wanted.wakers.into_iter().for_each(Waker::wake);
         for action in wanted.actions {
             self.send(cohort, action);
