@@ -95,8 +95,15 @@ impl State {
         Some(receiver)
     }
 
-    /// The guard is released: its grip may pass to another, whose loss is not this one's.
-    pub(crate) fn forget_watchers(&mut self, grip: Grip) {
+    /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
+    /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
+    pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) {
+        if self.watchers.is_empty() {
+            return;
+        }
+        if let Some(reason) = self.machine.loss(now, grip) {
+            self.tell_loss(grip, &reason);
+        }
         self.watchers.retain(|(watched, _)| *watched != grip);
         if self.watchers.is_empty() {
             self.watchers = Vec::new();

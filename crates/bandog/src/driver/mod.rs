@@ -156,14 +156,25 @@ impl Driver {
     }
 
     /// Feeds the machine of a locked cohort and does what it wants done.
-    pub(crate) fn run<R>(
+    fn run<R>(
         self: &Arc<Self>,
         cohort: &Arc<Cohort>,
-        mut state: MutexGuard<'_, State>,
+        state: MutexGuard<'_, State>,
         feed: impl FnOnce(Moment, &mut Machine) -> R,
     ) -> R {
         let now = self.clock.now();
-        let result = feed(now, &mut state.machine);
+        self.run_at(now, cohort, state, |machine| feed(now, machine))
+    }
+
+    /// The same for whoever has looked at the clock already.
+    pub(crate) fn run_at<R>(
+        self: &Arc<Self>,
+        now: Moment,
+        cohort: &Arc<Cohort>,
+        mut state: MutexGuard<'_, State>,
+        feed: impl FnOnce(&mut Machine) -> R,
+    ) -> R {
+        let result = feed(&mut state.machine);
         let wanted = state.drain(now, self.store.as_ref());
         self.perform(cohort, state, wanted);
         result
