@@ -1,6 +1,5 @@
 //! This process's share in one lock: the machine, and who is to be woken.
 
-use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use tokio::sync::watch;
 
 use super::keeper::Timer;
 use super::lock;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How long a lock that nobody uses is remembered here.
 const LINGER: Duration = Duration::from_secs(1);

@@ -1,12 +1,11 @@
 //! Releases that nobody waits for: how many are under way, how many may be, and when the last is done.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
 use bandog_core::time::Moment;
 use tokio::sync::Notify;
 
 use super::calls::first;
 use crate::clock::Clock;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counts the releases of one client.
 pub(crate) struct Janitor {

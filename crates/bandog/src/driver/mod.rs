@@ -11,14 +11,14 @@ mod calls;
 mod cohort;
 mod janitor;
 mod keeper;
+#[cfg(all(test, shuttle))]
+pub(crate) mod schedules;
 mod tracked;
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ use bandog_core::time::Moment;
 
 use crate::clock::Clock;
 use crate::config::LockConfig;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, MutexGuard, RandomState};
 
 pub(crate) use calls::first as first_of;
 use calls::poll_once;
