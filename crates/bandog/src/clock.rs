@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Where `Locks` takes its time from.
 #[derive(Clone, Default)]

@@ -35,6 +35,7 @@ mod memory;
 mod owner;
 mod request;
 mod run;
+mod sync;
 
 pub use acquire::{Acquire, TryAcquire};
 pub use admin::LockInfo;

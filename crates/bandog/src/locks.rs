@@ -16,6 +16,7 @@ use crate::driver::{Driver, Handle, JanitorStats, Parts};
 use crate::error::ShutdownError;
 use crate::memory::MemoryStore;
 use crate::request::{Mutex, Request, RwLock, Semaphore};
+use crate::sync;
 
 /// A client of one store. Cheap to clone; clones share everything.
 ///
@@ -324,7 +325,7 @@ fn check(settings: &Settings) -> Result<(), ConfigError> {
 
 fn random_id() -> Result<ClientId, ConfigError> {
     let mut bits = [0; 16];
-    getrandom::fill(&mut bits).map_err(|error| ConfigError::Thread(format!("no random numbers: {error}")))?;
+    sync::random(&mut bits).map_err(|error| ConfigError::Thread(format!("no random numbers: {error}")))?;
     Ok(ClientId::from_random(u128::from_le_bytes(bits)))
 }
 

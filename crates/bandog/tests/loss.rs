@@ -41,6 +41,21 @@ async fn loss_is_told_before_the_lease_can_end() {
 }
 
 #[tokio::test]
+async fn a_loss_that_only_the_release_notices_is_told_to_watchers() {
+    for world in World::both() {
+        let locks = world.locks();
+        let guard = locks.mutex("job").acquire().await.unwrap();
+        let mut lost = Box::pin(guard.lost());
+        // Every thread stands still past the deadline, and whoever releases is the first to go on.
+        world.clock.pause(secs(31));
+        let released = guard.release();
+        assert_eq!(ready(&mut lost), LossReason::Expired);
+        let error = released.await.unwrap_err();
+        assert!(matches!(error, ReleaseError::Lost { reason: LossReason::Expired, .. }), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn uncertain_returns_to_held() {
     for world in World::both() {
         let locks = world.locks();

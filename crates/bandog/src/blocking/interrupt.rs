@@ -1,6 +1,6 @@
 //! Ending a wait from another thread.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use bandog_core::time::Moment;
 
 use crate::clock::Clock;
 use crate::driver::lock;
+use crate::sync::Mutex;
 
 /// Ends the waits it was given to. Stays interrupted, also for later waits.
 ///

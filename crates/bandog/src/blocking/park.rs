@@ -4,10 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
 use super::interrupt::Watch;
+use crate::sync::thread::{self, Thread};
 
 struct Parked(Thread);
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::driver::{Cohort, Driver};
 use crate::guard::Hold;
 use crate::owner::Owner;
+use crate::sync::thread_local;
 
 thread_local! {
     static CURRENT: Current = Current { owner: Owner::new(), held: RefCell::default() };

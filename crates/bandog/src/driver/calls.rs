@@ -13,6 +13,7 @@ use bandog_core::op::Reply;
 use bandog_core::store::{Answer, StoreError};
 
 use super::{Cohort, Driver};
+use crate::sync::Handle;
 
 impl Driver {
     pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, action: Action) {
@@ -45,7 +46,7 @@ impl Driver {
             let result = first(answer, silent).await;
             call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
         };
-        match tokio::runtime::Handle::try_current() {
+        match Handle::try_current() {
             Ok(runtime) if !self.keeper.runs_on(&runtime) => drop(runtime.spawn(task)),
             _ => self.keeper.spawn(task),
         }

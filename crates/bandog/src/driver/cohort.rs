@@ -1,6 +1,5 @@
 //! This process's share in one lock: the machine, and who is to be woken.
 
-use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use tokio::sync::watch;
 
 use super::keeper::Timer;
 use super::lock;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How long a lock that nobody uses is remembered here.
 const LINGER: Duration = Duration::from_secs(1);
@@ -95,8 +95,15 @@ impl State {
         Some(receiver)
     }
 
-    /// The guard is released: its grip may pass to another, whose loss is not this one's.
-    pub(crate) fn forget_watchers(&mut self, grip: Grip) {
+    /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
+    /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
+    pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) {
+        if self.watchers.is_empty() {
+            return;
+        }
+        if let Some(reason) = self.machine.loss(now, grip) {
+            self.tell_loss(grip, &reason);
+        }
         self.watchers.retain(|(watched, _)| *watched != grip);
         if self.watchers.is_empty() {
             self.watchers = Vec::new();

@@ -1,12 +1,11 @@
 //! Releases that nobody waits for: how many are under way, how many may be, and when the last is done.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
 use bandog_core::time::Moment;
 use tokio::sync::Notify;
 
 use super::calls::first;
 use crate::clock::Clock;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counts the releases of one client.
 pub(crate) struct Janitor {
@@ -36,15 +35,16 @@ impl Janitor {
         Self { limit, pending: 0.into(), finished: 0.into(), abandoned: 0.into(), empty: Notify::new() }
     }
 
-    pub(super) fn count(&self, grown: isize) {
-        if grown > 0 {
-            self.pending.fetch_add(grown.unsigned_abs(), Ordering::AcqRel);
-        } else if grown < 0 {
-            let by = grown.unsigned_abs();
-            self.finished.fetch_add(by as u64, Ordering::Relaxed);
-            if self.pending.fetch_sub(by, Ordering::AcqRel) == by {
-                self.empty.notify_waiters();
-            }
+    /// So many more are under way. Called before the cohort is unlocked: whoever settles one finds it counted.
+    pub(super) fn begun(&self, count: usize) {
+        self.pending.fetch_add(count, Ordering::AcqRel);
+    }
+
+    /// So many have come to an end. Called after the cohort is unlocked, because it wakes.
+    pub(super) fn settled(&self, count: usize) {
+        self.finished.fetch_add(count as u64, Ordering::Relaxed);
+        if self.pending.fetch_sub(count, Ordering::AcqRel) == count {
+            self.empty.notify_waiters();
         }
     }
 

@@ -4,8 +4,7 @@
 //! long as anybody uses the client, and then until the releases are drained, within bounds.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,13 +14,14 @@ use bandog_core::op::{Op, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
 use bandog_core::wheel::{Key, Wheel};
-use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Notify;
 
 use super::calls::{first, poll_once};
 use super::tracked::tracked;
 use super::{Cohort, Driver, lock};
 use crate::clock::{Clock, Worker};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{self, Handle, Mutex, Runtime, thread};
 
 /// What the rest of the driver sees of the renewal thread.
 pub(super) struct Keeper {
@@ -49,7 +49,7 @@ struct Letter {
 
 impl Keeper {
     pub(super) fn new(clock: &Clock) -> std::io::Result<(Self, Runtime)> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = sync::runtime()?;
         let keeper = Self {
             wheel: Mutex::new(Wheel::new(clock.now().millis())),
             outbox: Mutex::default(),
@@ -135,7 +135,7 @@ impl Keeper {
 /// Starts the renewal thread of a driver.
 pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, drain_within: Duration) -> std::io::Result<()> {
     let body = move || runtime.block_on(keep(driver, drain_within));
-    std::thread::Builder::new().name("bandog-keeper".into()).spawn(body).map(drop)
+    thread::Builder::new().name("bandog-keeper".into()).spawn(body).map(drop)
 }
 
 async fn keep(driver: Arc<Driver>, drain_within: Duration) {

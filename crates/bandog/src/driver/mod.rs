@@ -11,14 +11,14 @@ mod calls;
 mod cohort;
 mod janitor;
 mod keeper;
+#[cfg(all(test, shuttle))]
+pub(crate) mod schedules;
 mod tracked;
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ use bandog_core::time::Moment;
 
 use crate::clock::Clock;
 use crate::config::LockConfig;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, MutexGuard, RandomState};
 
 pub(crate) use calls::first as first_of;
 use calls::poll_once;
@@ -156,14 +158,25 @@ impl Driver {
     }
 
     /// Feeds the machine of a locked cohort and does what it wants done.
-    pub(crate) fn run<R>(
+    fn run<R>(
         self: &Arc<Self>,
         cohort: &Arc<Cohort>,
-        mut state: MutexGuard<'_, State>,
+        state: MutexGuard<'_, State>,
         feed: impl FnOnce(Moment, &mut Machine) -> R,
     ) -> R {
         let now = self.clock.now();
-        let result = feed(now, &mut state.machine);
+        self.run_at(now, cohort, state, |machine| feed(now, machine))
+    }
+
+    /// The same for whoever has looked at the clock already.
+    pub(crate) fn run_at<R>(
+        self: &Arc<Self>,
+        now: Moment,
+        cohort: &Arc<Cohort>,
+        mut state: MutexGuard<'_, State>,
+        feed: impl FnOnce(&mut Machine) -> R,
+    ) -> R {
+        let result = feed(&mut state.machine);
         let wanted = state.drain(now, self.store.as_ref());
         self.perform(cohort, state, wanted);
         result
@@ -173,8 +186,13 @@ impl Driver {
         if let Some(at) = wanted.timer {
             state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
+        if wanted.unsettled > 0 {
+            self.janitor.begun(wanted.unsettled.unsigned_abs());
+        }
         drop(state);
-        self.janitor.count(wanted.unsettled);
+        if wanted.unsettled < 0 {
+            self.janitor.settled(wanted.unsettled.unsigned_abs());
+        }
         wanted.wakers.into_iter().for_each(Waker::wake);
         for action in wanted.actions {
             self.send(cohort, action);

@@ -2,13 +2,14 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
 use tokio::sync::Notify;
 
 use super::lock;
 use crate::clock::Worker;
+use crate::sync::Mutex;
 
 /// Wakes the task and then the thread's own loop, which lets the task run before it rests again.
 struct Signal {

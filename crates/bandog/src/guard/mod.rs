@@ -167,9 +167,10 @@ impl Hold {
             let lost = listen.then(|| state.machine.loss(self.handle.clock.now(), grip)).flatten();
             return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
-        state.forget_watchers(grip);
+        let now = self.handle.clock.now();
+        state.forget_watchers(now, grip);
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        self.handle.run(&self.cohort, state, |now, machine| {
+        self.handle.run_at(now, &self.cohort, state, |machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }

@@ -1,14 +1,14 @@
 //! Faults that a test asks the memory store for.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bandog_core::op::Op;
 use bandog_core::store::StoreErrorKind;
 
 use crate::driver::lock;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// How an operation goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ mod wall;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
@@ -23,6 +23,7 @@ use bandog_core::time::{LeaseTime, Now, RunId};
 
 use crate::clock::Clock;
 use crate::driver::lock;
+use crate::sync::Mutex;
 use faults::{Faults, Plan};
 use records::Records;
 use wall::Wall;

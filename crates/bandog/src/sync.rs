@@ -1,0 +1,21 @@
+//! Threads, locks, chance and the renewal thread's runtime: the real ones, or shuttle's in the tests that run the driver
+//! in many orders (`driver/schedules`). Everything that threads of this crate race on comes from here.
+
+#[cfg(all(test, shuttle))]
+pub(crate) use crate::driver::schedules::stand_in::*;
+#[cfg(not(all(test, shuttle)))]
+pub(crate) use real::*;
+
+#[cfg(not(all(test, shuttle)))]
+mod real {
+    pub(crate) use std::collections::hash_map::RandomState;
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
+    pub(crate) use std::{thread, thread_local};
+
+    pub(crate) use getrandom::fill as random;
+    pub(crate) use tokio::runtime::{Handle, Runtime};
+
+    pub(crate) fn runtime() -> std::io::Result<Runtime> {
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    }
+}
