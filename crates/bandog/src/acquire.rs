@@ -150,8 +150,18 @@ impl Order {
         let mode = *self.mode.as_ref().map_err(|error| self.invalid(error.clone()))?;
         let terms = self.terms().map_err(|error| self.invalid(error))?;
         self.supported(name, mode)?;
-        let (Options { fair, max_hold, .. }, reentrant) = (self.options, self.reentrant);
-        let ask = Ask { mode, fair, patience: Patience::Queue, until: None, owner: None, reentrant, terms, max_hold };
+        let (Options { fair, max_hold, recovery, .. }, reentrant) = (self.options, self.reentrant);
+        let ask = Ask {
+            mode,
+            fair,
+            patience: Patience::Queue,
+            until: None,
+            owner: None,
+            reentrant,
+            terms,
+            max_hold,
+            recovery,
+        };
         Ok(self.ask.get_or_init(|| ask))
     }
 

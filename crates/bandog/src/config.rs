@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bandog_core::backoff::{Backoff, BackoffError};
 use bandog_core::lease::{Drift, Lease, LeaseError};
+use bandog_core::lock::Recovery;
 use bandog_core::mode::ModeError;
 use bandog_core::name::NameError;
 use bandog_core::renewal::{Every, RenewalError, RenewalPolicy, Terms};
@@ -41,7 +42,18 @@ pub(crate) struct Options {
     pub(crate) fair: bool,
     pub(crate) wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) recovery: Recovery,
+    pub(crate) alerts: Alerts,
+    pub(crate) watchdog_period: Duration,
     pub(crate) retry: (Duration, Duration),
+}
+
+/// What is worth a warning in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Alerts {
+    pub(crate) hold: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) renewal: Option<Duration>,
 }
 
 /// Options after the check.
@@ -61,6 +73,9 @@ impl Default for Options {
             fair: false,
             wait: None,
             max_hold: None,
+            recovery: Recovery::Notify,
+            alerts: Alerts::default(),
+            watchdog_period: Duration::from_secs(5),
             retry: (retry.first(), retry.max()),
         }
     }
@@ -73,6 +88,10 @@ impl Options {
         let policy = RenewalPolicy { every: self.every, max_renewals: self.max_renewals };
         if let Some(max_hold) = self.max_hold.filter(|max| max.is_zero()) {
             return Err(ConfigError::MaxHold { max_hold });
+        }
+        if self.watchdog_period < Duration::from_millis(1) {
+            let (option, value) = ("watchdog_period", self.watchdog_period);
+            return Err(ConfigError::Setting { option, value, rule: "must be at least 1ms" });
         }
         Ok(Checked { lease, policy })
     }
@@ -117,6 +136,11 @@ impl LockConfig {
             "max_renewals" => options.max_renewals = Some(number()?),
             "max_hold" => options.max_hold = Some(duration()?),
             "fair" => options.fair = yes_no()?,
+            "recovery" => options.recovery = recovery(value).ok_or_else(|| bad("notify or release"))?,
+            "alert_hold" => options.alerts.hold = Some(duration()?),
+            "alert_wait" => options.alerts.wait = Some(duration()?),
+            "alert_renewal" => options.alerts.renewal = Some(duration()?),
+            "watchdog_period" => options.watchdog_period = duration()?,
             "retry_first" => options.retry.0 = duration()?,
             "retry_max" => options.retry.1 = duration()?,
             _ => return Err(ConfigError::UnknownOption { option: option.to_owned(), known: OPTIONS }),
@@ -158,14 +182,35 @@ pub(crate) fn duration(option: &str, value: &str) -> Result<Duration, ConfigErro
     })
 }
 
+fn recovery(value: &str) -> Option<Recovery> {
+    match value {
+        "notify" => Some(Recovery::Notify),
+        "release" => Some(Recovery::Release),
+        _ => None,
+    }
+}
+
 /// The environment variable of an option.
 pub(crate) fn variable(option: &str) -> String {
     format!("BANDOG_{}", option.to_uppercase())
 }
 
 /// Every option that [`LockConfig::set`] knows.
-pub(crate) const OPTIONS: &[&str] =
-    &["lease", "wait", "renew_every", "max_renewals", "max_hold", "fair", "retry_first", "retry_max"];
+pub(crate) const OPTIONS: &[&str] = &[
+    "lease",
+    "wait",
+    "renew_every",
+    "max_renewals",
+    "max_hold",
+    "fair",
+    "retry_first",
+    "retry_max",
+    "recovery",
+    "alert_hold",
+    "alert_wait",
+    "alert_renewal",
+    "watchdog_period",
+];
 
 /// Builds a [`LockConfig`].
 #[derive(Debug, Clone)]
@@ -218,6 +263,37 @@ impl LockConfigBuilder {
     /// How long the lock may be held; after that it is lost.
     pub fn max_hold(mut self, max: Duration) -> Self {
         self.0.options.max_hold = Some(max);
+        self
+    }
+
+    /// What to do when the lock is lost, besides telling its guard.
+    pub fn recovery(mut self, recovery: Recovery) -> Self {
+        self.0.options.recovery = recovery;
+        self
+    }
+
+    /// Warns in the log when the lock was held for longer than this.
+    pub fn alert_hold(mut self, longer_than: Duration) -> Self {
+        self.0.options.alerts.hold = Some(longer_than);
+        self
+    }
+
+    /// Warns in the log when the wait for the lock took longer than this.
+    pub fn alert_wait(mut self, longer_than: Duration) -> Self {
+        self.0.options.alerts.wait = Some(longer_than);
+        self
+    }
+
+    /// Warns in the log when a renewal was answered later than this. Counts for the client, in its defaults.
+    pub fn alert_renewal(mut self, later_than: Duration) -> Self {
+        self.0.options.alerts.renewal = Some(later_than);
+        self
+    }
+
+    /// How often the renewal thread looks at the clock even if no timer is due: a machine that slept is noticed within
+    /// it. Counts for the client, in its defaults.
+    pub fn watchdog_period(mut self, period: Duration) -> Self {
+        self.0.options.watchdog_period = period;
         self
     }
 
@@ -317,8 +393,8 @@ mod tests {
             "BANDOG_FAIR" => Some("true".to_owned()),
             "BANDOG_MAX_RENEWALS" => Some("7".to_owned()),
             "BANDOG_RETRY_FIRST" => Some("10ms".to_owned()),
-            "BANDOG_RETRY_MAX" | "BANDOG_WAIT" | "BANDOG_RENEW_EVERY" | "BANDOG_MAX_HOLD" => Some("3s".to_owned()),
-            _ => None,
+            "BANDOG_RECOVERY" => Some("release".to_owned()),
+            _ => Some("3s".to_owned()),
         };
         let mut config = LockConfig::default();
         config.set_from(values).unwrap();
@@ -330,6 +406,9 @@ mod tests {
             fair: true,
             wait: Some(three),
             max_hold: Some(three),
+            recovery: Recovery::Release,
+            alerts: Alerts { hold: Some(three), wait: Some(three), renewal: Some(three) },
+            watchdog_period: three,
             retry: (Duration::from_millis(10), three),
         };
         assert_eq!(config.options, expected);

@@ -53,7 +53,7 @@ pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 
 pub use bandog_core::holder::{PublicId, Who};
-pub use bandog_core::lock::LossReason;
+pub use bandog_core::lock::{LossReason, Recovery};
 pub use bandog_core::name::{LockName, NameError};
 pub use bandog_core::token::Token;
 pub use bandog_core::{ledger, op, store};

@@ -68,6 +68,19 @@ pub struct Ask {
     pub terms: Terms,
     /// When a hold counts as overdue.
     pub max_hold: Option<Duration>,
+    /// What to do when the hold is lost.
+    pub recovery: Recovery,
+}
+
+/// What to do when a hold is lost, besides telling its guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Recovery {
+    /// Nothing: the store hears of it when the guard is released, or by the lease end.
+    #[default]
+    Notify,
+    /// Release it in the store at once, so that others need not wait for the guard or the lease end.
+    Release,
 }
 
 impl Ask {

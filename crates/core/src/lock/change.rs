@@ -7,7 +7,7 @@ use crate::time::{LeaseTime, Moment};
 
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Ticket, Why};
+use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Recovery, Ticket, Why};
 use super::claim::{Phase, Taker};
 use super::hold::Hold;
 use super::landing::Landing;
@@ -40,7 +40,8 @@ impl Machine {
             return self.answered(Why::WouldDeadlock);
         }
         let mode = Mode::Exclusive;
-        let ask = Ask { mode, fair: false, patience, until, owner, reentrant: false, terms, max_hold: None };
+        let (fair, reentrant, max_hold, recovery) = (false, false, None, Recovery::Notify);
+        let ask = Ask { mode, fair, patience, until, owner, reentrant, terms, max_hold, recovery };
         let ticket = self.tickets.insert(Some(ask), Stage::Unclaimed);
         if let Some(until) = until {
             self.waits.insert((until, ticket));

@@ -13,7 +13,9 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
+use super::ask::{
+    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Ticket, Why,
+};
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
 use super::landing::Landing;
@@ -37,6 +39,7 @@ pub(super) struct Hold {
     pub(super) unpicked: Option<(Ticket, Moment)>,
     since: Moment,
     max_hold: Option<Duration>,
+    recovery: Recovery,
     /// Not-after of an acquire whose answer is still out: a push overtook it.
     pub(super) unanswered: Option<LeaseTime>,
     /// Whether the store has confirmed the full lease yet.
@@ -91,6 +94,7 @@ impl Hold {
         self.owner = ask.owner;
         self.since = now;
         self.max_hold = ask.max_hold;
+        self.recovery = ask.recovery;
         self.unpicked = Some((ticket, now + pick_within));
     }
 }
@@ -148,6 +152,7 @@ impl Machine {
             unpicked: None,
             since: now,
             max_hold: ask.max_hold,
+            recovery: ask.recovery,
             unanswered: claim.run.is_none().then_some(claim.not_after),
             confirmed: landing.remaining >= ask.lease().length(),
             run: claim.run,
@@ -157,8 +162,9 @@ impl Machine {
     /// An upgrade went through: the guard keeps its grip, the hold behind it is another.
     pub(super) fn exchange(&mut self, grip: Grip, fresh: Hold) {
         if let Some(hold) = self.holds.get_mut(grip.0) {
-            let (word, owner, since, max_hold) = (hold.word, hold.owner, hold.since, hold.max_hold);
-            *hold = Hold { word, owner, since, max_hold, ..fresh };
+            let (word, owner, since) = (hold.word, hold.owner, hold.since);
+            let (max_hold, recovery) = (hold.max_hold, hold.recovery);
+            *hold = Hold { word, owner, since, max_hold, recovery, ..fresh };
         }
     }
 
@@ -332,6 +338,10 @@ impl Machine {
         if let Some((ticket, _)) = hold.unpicked {
             self.return_to_wait(now, ticket, grip);
         } else {
+            let known_gone = matches!(reason, LossReason::Gone | LossReason::Shutdown);
+            if hold.recovery == Recovery::Release && !known_gone {
+                self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
+            }
             self.events.push_back(Event::Lost(grip, reason));
         }
         if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {

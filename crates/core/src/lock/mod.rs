@@ -76,7 +76,9 @@ mod tickets;
 mod timers;
 mod word;
 
-pub use ask::{Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Settings, Ticket, Why};
+pub use ask::{
+    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Settings, Ticket, Why,
+};
 pub use pass::Released;
 pub use word::{MAX_DEPTH, Word};
 

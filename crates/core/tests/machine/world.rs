@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bandog_core::backoff::Backoff;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::{Limits, Record};
-use bandog_core::lock::{Ask, OwnerId, Settings};
+use bandog_core::lock::{Ask, OwnerId, Recovery, Settings};
 use bandog_core::mode::Mode;
 use bandog_core::op::{Effect, Op, Patience, RecordView, Revoke, Target};
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -148,6 +148,7 @@ impl World {
             reentrant: wish.reentrant,
             terms,
             max_hold: None,
+            recovery: Recovery::Notify,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use bandog_conformance::history::{Hold, OPEN};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Released, Ticket};
+use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Recovery, Released, Ticket};
 use bandog_core::mode::Mode;
 use bandog_core::op::Patience;
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -144,6 +144,7 @@ impl World {
             reentrant: false,
             terms,
             max_hold: None,
+            recovery: Recovery::Notify,
         })
     }
 

@@ -215,3 +215,13 @@ fn a_guard_that_outlives_its_hold_grips_nothing() {
     lock.release(stale);
     assert_eq!(lock.actions().len(), 0, "the next holder keeps its lock");
 }
+
+#[test]
+fn a_lost_hold_is_released_at_once_if_that_was_asked_for() {
+    for (recovery, expected) in [(Recovery::Notify, vec![]), (Recovery::Release, vec!["release #1"])] {
+        let (mut lock, grip) = Lock::held(Ask { recovery, ..writer() });
+        lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+        assert_eq!(lock.state(grip), "lost: revoked: asked");
+        assert_eq!(lock.actions(), expected);
+    }
+}

@@ -252,6 +252,7 @@ fn writer() -> Ask {
         reentrant: false,
         terms: terms(RenewalPolicy::default(), LEASE),
         max_hold: None,
+        recovery: Recovery::Notify,
     }
 }
 
