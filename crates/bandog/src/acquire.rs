@@ -14,7 +14,7 @@ use bandog_core::op::Patience;
 use bandog_core::renewal::Terms;
 use bandog_core::time::Moment;
 
-use crate::config::{ConfigError, Options};
+use crate::config::{Alerts, ConfigError, Options};
 use crate::driver::{Asked, Cohort, Handle};
 use crate::error::{AcquireError, Place};
 use crate::guard::Guard;
@@ -56,6 +56,7 @@ pub(crate) struct Waiting {
 
 /// Whoever asked: where, and when.
 pub(crate) struct Asker {
+    pub(crate) alerts: Alerts,
     pub(crate) handle: Handle,
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
@@ -135,7 +136,7 @@ impl Order {
         }
         ask.reentrant |= self.handle.reentrant && ask.owner.is_some();
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
-        let asker = Asker { handle: self.handle.clone(), cohort, began };
+        let asker = Asker { alerts: self.options.alerts, handle: self.handle.clone(), cohort, began };
         Ok(match outcome {
             Ok(outcome) => Ok((asker, outcome)),
             Err(ticket) => Err(Waiting { ticket, asker: Some(asker) }),
@@ -191,7 +192,8 @@ impl Order {
 
 impl Waiting {
     pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, ticket: Ticket) -> Self {
-        let asker = Asker { handle: handle.clone(), cohort: Arc::clone(cohort), began: handle.clock.now() };
+        let (alerts, began) = (Alerts::default(), handle.clock.now());
+        let asker = Asker { alerts, handle: handle.clone(), cohort: Arc::clone(cohort), began };
         Self { ticket, asker: Some(asker) }
     }
 
@@ -218,6 +220,16 @@ impl Drop for Waiting {
 }
 
 impl Asker {
+    /// Warns of a wait that took too long.
+    pub(crate) fn alert_wait(&self) {
+        if let Some(limit) = self.alerts.wait {
+            let waited = self.waited();
+            if waited > limit {
+                tracing::warn!(lock = %self.cohort.name(), ?waited, ?limit, "waited longer than its alert allows");
+            }
+        }
+    }
+
     pub(crate) fn waited(&self) -> Duration {
         self.handle.clock.now().since(self.began)
     }

@@ -34,6 +34,12 @@ impl Driver {
         if let Err(error) = &result {
             tracing::debug!(lock = %cohort.name(), ?errand, %error, outcome = ?error.outcome, "the store failed");
         }
+        if let (Errand::Renew { sent, .. }, Some(limit)) = (&errand, self.defaults.options.alerts.renewal) {
+            let took = self.clock.now().since(*sent);
+            if took > limit {
+                tracing::warn!(lock = %cohort.name(), ?took, ?limit, "a renewal was answered later than its alert allows");
+            }
+        }
         self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
     }
 

@@ -113,7 +113,7 @@ impl Keeper {
     }
 
     /// Sleeps until the next timer or until the bell rings.
-    async fn sleep(&self, clock: &Clock) {
+    async fn sleep(&self, clock: &Clock, at_most: Duration) {
         // Announced before the wheel is read: a timer set in between rings the bell.
         self.asleep_until.store(u64::MAX, Ordering::Release);
         let next = lock(&self.wheel).next();
@@ -126,7 +126,11 @@ impl Keeper {
             return;
         }
         match next {
-            Some(_) => drop(first(self.bell.notified(), clock.sleep_until(until)).await),
+            // Timers stand still while the machine sleeps, leases do not: looked at again before long.
+            Some(_) => {
+                let until = if clock.is_virtual() { until } else { until.min(clock.now() + at_most) };
+                let _ = first(self.bell.notified(), clock.sleep_until(until)).await;
+            }
             None => self.bell.notified().await,
         }
     }
@@ -155,9 +159,9 @@ async fn keep(driver: Arc<Driver>, drain_within: Duration) {
                 return driver.keeper.worker.retire();
             }
             let drained = async { driver.janitor.drained(&driver.clock, end).await.unwrap_or_default() };
-            let _ = first(driver.keeper.sleep(&driver.clock), drained).await;
+            let _ = first(driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period), drained).await;
         } else {
-            driver.keeper.sleep(&driver.clock).await;
+            driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period).await;
         }
     }
 }

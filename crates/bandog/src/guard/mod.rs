@@ -31,6 +31,8 @@ pub use change::UpgradeError;
 pub struct Guard<K: Held = Mutual> {
     hold: Hold,
     released: bool,
+    /// Since when it is held and how long is worth a warning, if anything is.
+    overdue: Option<(Moment, Duration)>,
     held: PhantomData<fn() -> K>,
 }
 
@@ -182,8 +184,10 @@ impl Hold {
 
 impl<K: Held> Guard<K> {
     pub(crate) fn new(asker: Asker, grip: Grip, token: Token) -> Self {
+        asker.alert_wait();
+        let overdue = asker.alerts.hold.map(|limit| (asker.handle.clock.now(), limit));
         let hold = Hold { handle: asker.handle, cohort: asker.cohort, grip, token };
-        Self { hold, released: false, held: PhantomData }
+        Self { hold, released: false, overdue, held: PhantomData }
     }
 
     pub(crate) fn as_hold(&self) -> &Hold {
@@ -273,6 +277,7 @@ impl<K: Held> Guard<K> {
     /// The release is under way with the call; dropping the future does not stop it.
     pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         self.released = true;
+        self.alert_hold();
         let hold = self.hold.clone();
         // Made here and not in the future: one that is dropped before its first poll must give its ticket back.
         let released = match hold.let_go(true) {
@@ -297,6 +302,15 @@ impl<K: Held> Guard<K> {
         }
     }
 
+    fn alert_hold(&self) {
+        if let Some((since, limit)) = self.overdue {
+            let held = self.hold.handle.clock.now().since(since);
+            if held > limit {
+                tracing::warn!(lock = self.name(), ?held, ?limit, "held longer than its alert allows");
+            }
+        }
+    }
+
     fn changed(&self, outcome: Outcome, doing: &'static str) -> Result<(), RenewError> {
         let place = self.hold.place();
         match outcome {
@@ -312,6 +326,7 @@ impl<K: Held> Guard<K> {
 impl<K: Held> Drop for Guard<K> {
     fn drop(&mut self) {
         if !self.released {
+            self.alert_hold();
             self.hold.let_go(false);
         }
     }
