@@ -160,17 +160,18 @@ impl Order {
         Ok(Terms::new(checked.policy, checked.lease, settings.drift, settings.response)?)
     }
 
-    fn invalid(&self, reason: ConfigError) -> AcquireError {
+    pub(crate) fn invalid(&self, reason: ConfigError) -> AcquireError {
         let lock = match &self.name {
             Ok(name) => name.to_string(),
             Err((name, _)) => name.clone(),
         };
-        AcquireError::Invalid { lock, reason }
+        AcquireError::Invalid { lock, store: self.handle.store.to_string().into(), reason }
     }
 
     fn supported(&self, name: &LockName, mode: Mode) -> Result<(), AcquireError> {
         let can = self.handle.capabilities;
         let feature = match mode {
+            _ if !can.queue => "queue",
             Mode::Shared if !can.shared => "shared holds",
             Mode::Permits { .. } if !can.permits => "semaphores",
             _ => return Ok(()),

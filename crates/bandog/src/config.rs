@@ -8,6 +8,8 @@ use bandog_core::mode::ModeError;
 use bandog_core::name::NameError;
 use bandog_core::renewal::{Every, RenewalError, RenewalPolicy, Terms};
 
+use crate::error::ErrorKind;
+
 /// Options of one lock, or the defaults of all locks of a [`Locks`](crate::Locks).
 ///
 /// ```
@@ -304,6 +306,27 @@ pub enum ConfigError {
     /// The renewal thread could not be started.
     #[error("the renewal thread could not be started: {0}")]
     Thread(String),
+    /// The system gave no random numbers, and ids that can be guessed protect nothing.
+    #[error("the system gave no random numbers to make a client id from: {0}")]
+    Randomness(String),
+}
+
+impl ConfigError {
+    /// What sort of error it is: [`ErrorKind::System`] for a thread or random numbers that were not to be had,
+    /// otherwise [`ErrorKind::Invalid`].
+    ///
+    /// ```
+    /// use bandog::{ErrorKind, LockConfig};
+    ///
+    /// let error = LockConfig::default().set("leese", "45s").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Invalid);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Thread(_) | Self::Randomness(_) => ErrorKind::System,
+            _ => ErrorKind::Invalid,
+        }
+    }
 }
 
 #[cfg(test)]

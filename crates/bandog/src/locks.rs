@@ -325,7 +325,7 @@ fn check(settings: &Settings) -> Result<(), ConfigError> {
 
 fn random_id() -> Result<ClientId, ConfigError> {
     let mut bits = [0; 16];
-    sync::random(&mut bits).map_err(|error| ConfigError::Thread(format!("no random numbers: {error}")))?;
+    sync::random(&mut bits).map_err(|error| ConfigError::Randomness(error.to_string()))?;
     Ok(ClientId::from_random(u128::from_le_bytes(bits)))
 }
 

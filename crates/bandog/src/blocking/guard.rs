@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::error::{AcquireError, ReleaseError, RenewError};
+use crate::error::{AcquireError, ErrorKind, Not, ReleaseError, RenewError};
 use crate::guard as free;
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
@@ -136,10 +136,30 @@ impl<K: Held> fmt::Debug for Guard<K> {
 
 /// Why an upgrade did not happen, with the read guard back.
 #[derive(Debug, thiserror::Error)]
-#[error("not upgraded: {reason}")]
+#[error("{}", Not("upgraded", reason))]
 pub struct UpgradeError {
     /// The read guard, as it was.
     pub guard: ReadGuard,
     /// Why.
     pub reason: Box<AcquireError>,
+}
+
+impl UpgradeError {
+    /// What sort of error it is: that of its reason.
+    ///
+    /// ```
+    /// use bandog::{ErrorKind, blocking::Locks};
+    /// use std::time::Duration;
+    ///
+    /// let locks = Locks::connect("memory:")?;
+    /// let other = locks.rwlock("cfg").read().acquire()?.unbind();
+    /// let one = locks.rwlock("cfg").read().acquire()?;
+    /// let error = one.upgrade_within(Duration::from_millis(5)).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Timeout);
+    /// assert!(error.guard.is_held(), "it still reads");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        self.reason.kind()
+    }
 }

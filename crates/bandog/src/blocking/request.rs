@@ -124,7 +124,7 @@ impl<K: Held> Request<K> {
         let watch = self.interrupt.as_ref().map(|interrupt| interrupt.watch(&handle.clock));
         block_on_until(future, watch, |waited| match &self.request.order.name {
             Ok(name) => AcquireError::Interrupted { place: crate::acquire::place(handle, name), waited },
-            Err((lock, error)) => AcquireError::Invalid { lock: lock.clone(), reason: error.clone().into() },
+            Err((_, error)) => self.request.order.invalid(error.clone().into()),
         })
     }
 }

@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bandog_core::lock::Outcome;
+use bandog_core::lock::{Outcome, Why};
 use bandog_core::op::Patience;
 use bandog_core::time::Moment;
 
-use crate::error::{AcquireError, RenewError};
+use crate::error::{AcquireError, ErrorKind, Not, RenewError};
 use crate::held::{Held, Reading, Writing};
 
 use super::{Guard, ReadGuard, WriteGuard};
@@ -50,7 +50,13 @@ impl Guard<Reading> {
         let waiting = self.hold.waiting(|now, machine| machine.handle_upgrade(now, grip, patience, until));
         let (asker, outcome) = waiting.outcome().await;
         match outcome {
-            Outcome::Failed(why) => Err(UpgradeError { reason: Box::new(asker.error(why)), guard: self.refreshed() }),
+            Outcome::Failed(why) => {
+                let reason = match why {
+                    Why::WouldDeadlock => AcquireError::Reentered { place: asker.place() },
+                    why => asker.error(why),
+                };
+                Err(UpgradeError { reason: Box::new(reason), guard: self.refreshed() })
+            }
             Outcome::Done | Outcome::Granted { .. } => Ok(self.refreshed()),
         }
     }
@@ -87,10 +93,30 @@ impl<K: Held> Guard<K> {
 
 /// Why an upgrade did not happen, with the read guard back.
 #[derive(Debug, thiserror::Error)]
-#[error("not upgraded: {reason}")]
+#[error("{}", Not("upgraded", reason))]
 pub struct UpgradeError {
     /// The read guard, as it was.
     pub guard: ReadGuard,
     /// Why.
     pub reason: Box<AcquireError>,
+}
+
+impl UpgradeError {
+    /// What sort of error it is: that of its reason.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let (one, two) = (locks.rwlock("cfg").read().acquire().await?, locks.rwlock("cfg").read().acquire().await?);
+    /// let error = one.upgrade_within(Duration::from_millis(5)).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Timeout);
+    /// assert!(error.guard.is_held(), "it still reads");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        self.reason.kind()
+    }
 }
