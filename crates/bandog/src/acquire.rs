@@ -35,6 +35,14 @@ pub(crate) struct Order {
 }
 
 /// The future of [`Request::acquire`](crate::Request::acquire). Owned: it can be spawned and moved.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let acquire: bandog::Acquire<bandog::Mutual> = locks.mutex("job").acquire();
+/// let guard = tokio::spawn(acquire).await??;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<K: Held> {
     state: State,
@@ -108,6 +116,14 @@ impl<K: Held> Future for Acquire<K> {
 }
 
 /// The future of [`Request::try_acquire`](crate::Request::try_acquire).
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let attempt: bandog::TryAcquire<bandog::Mutual> = locks.mutex("job").try_acquire();
+/// assert!(attempt.await?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct TryAcquire<K: Held>(pub(crate) Acquire<K>);
 

@@ -13,6 +13,16 @@ use crate::locks::Locks;
 use crate::request::excerpt;
 
 /// One lock as the store shows it: public ids only, nothing that releases.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("job").acquire().await?;
+/// for lock in locks.list("*").await? {
+///     println!("{:?} has {} holders and {} waiters", lock.name, lock.record.holders.len(), lock.record.waiters.len());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockInfo {
@@ -58,6 +68,16 @@ impl Locks {
     ///
     /// # Cancel safety
     /// Only looks.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// assert!(locks.inspect("job").await?.is_none());
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// let info = locks.inspect("job").await?.unwrap();
+    /// println!("held by {}", info.record.holders[0].who);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>, AdminError> {
         let name = self.checked(name.as_ref())?;
         let reply = self.answer("inspecting", self.handle.store.apply(name.clone(), Op::Inspect)).await?;

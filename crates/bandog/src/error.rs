@@ -14,6 +14,19 @@ use bandog_core::store::{StoreError, StoreErrorKind};
 use crate::config::ConfigError;
 
 /// What sort of error it is, for matching and for metrics. Stable.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// use bandog::ErrorKind;
+/// match locks.mutex("job").acquire().await.map_err(|error| error.kind()) {
+///     Ok(guard) => guard.release().await?,
+///     Err(ErrorKind::Timeout) => println!("busy: try later"),
+///     Err(ErrorKind::Unavailable) => println!("the store is down: call somebody"),
+///     Err(other) => println!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -50,6 +63,17 @@ pub enum ErrorKind {
 }
 
 /// Which lock, in which store: the beginning of every message.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let held = locks.mutex("job").acquire().await?;
+/// let error = locks.mutex("job").wait(std::time::Duration::from_millis(5)).acquire().await.unwrap_err();
+/// if let bandog::AcquireError::Timeout { place, .. } = error {
+///     assert_eq!(place.to_string(), "lock \"job\" (memory:)");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The lock name.
@@ -65,6 +89,17 @@ impl fmt::Display for Place {
 }
 
 /// The holder that was in the way.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let held = locks.mutex("job").acquire().await?;
+/// let error = locks.mutex("job").wait(std::time::Duration::from_millis(5)).acquire().await.unwrap_err();
+/// if let bandog::AcquireError::Timeout { holder: Some(holder), .. } = error {
+///     println!("ask {} about {}", holder.who, holder.holder);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldBy {
     /// Its public id.
@@ -100,6 +135,14 @@ pub(crate) fn short(time: Duration) -> humantime::FormattedDuration {
 }
 
 /// Why a lock was not acquired.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let error = locks.mutex("").acquire().await.unwrap_err();
+/// assert!(matches!(error, bandog::AcquireError::Invalid { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
@@ -223,6 +266,14 @@ impl fmt::Display for AcquireError {
 
 impl AcquireError {
     /// What sort of error it is.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let error = locks.mutex("").acquire().await.unwrap_err();
+    /// assert_eq!(error.kind(), bandog::ErrorKind::Invalid);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } => ErrorKind::Invalid,
@@ -240,6 +291,16 @@ impl AcquireError {
 }
 
 /// Why a release could not be confirmed. The hold is over in any case.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("job").acquire().await?;
+/// locks.revoke("job", "deploying").await?;
+/// let error = guard.release().await.unwrap_err();
+/// assert!(matches!(error, bandog::ReleaseError::Lost { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
@@ -264,6 +325,16 @@ pub enum ReleaseError {
 }
 
 /// Why a lease was not renewed, or a guard not changed.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("job").acquire().await?;
+/// locks.shutdown().await?;
+/// let error = guard.renew().await.unwrap_err();
+/// assert!(matches!(error, bandog::RenewError::Lost { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenewError {
@@ -297,6 +368,14 @@ pub enum RenewError {
 }
 
 /// Why [`run`](crate::Request::run) did not finish.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let error = locks.mutex("").run(|_| async {}).await.unwrap_err();
+/// assert!(matches!(error, bandog::RunError::Acquire(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -314,6 +393,14 @@ pub enum RunError {
 }
 
 /// Why listing, inspecting or revoking failed.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let error = locks.inspect("").await.unwrap_err();
+/// assert!(matches!(error, bandog::AdminError::Invalid { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
@@ -340,6 +427,15 @@ pub enum AdminError {
 }
 
 /// Why a shutdown left something behind.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// if let Err(error) = locks.shutdown().await {
+///     eprintln!("{} holds are left to their lease ends", error.pending);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{pending} releases were not confirmed by {store} within {} of the shutdown; their leases end them", short(*within))]
 pub struct ShutdownError {
@@ -355,6 +451,12 @@ macro_rules! kinds {
     ($($error:ident: $($variant:ident => $kind:expr),+;)+) => {$(
         impl $error {
             /// What sort of error it is.
+            ///
+            /// ```
+            /// fn count(error: &bandog::ReleaseError) -> bandog::ErrorKind {
+            ///     error.kind()
+            /// }
+            /// ```
             pub fn kind(&self) -> ErrorKind {
                 match self {
                     $(Self::$variant { .. } => $kind,)+

@@ -40,6 +40,18 @@ impl Guard<Reading> {
     ///
     /// # Cancel safety
     /// Dropping the future releases the lock altogether.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// use std::time::Duration;
+    /// let reader = locks.rwlock("cfg").read().acquire().await?;
+    /// match reader.upgrade_within(Duration::from_secs(1)).await {
+    ///     Ok(writer) => writer.release().await?,
+    ///     Err(error) => error.guard.release().await?, // somebody else reads; so do we, until here
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn upgrade_within(self, wait: Duration) -> Result<WriteGuard, UpgradeError> {
         let until = self.hold.handle.clock.now() + wait;
         self.exchange(Patience::Queue, Some(until)).await
@@ -70,6 +82,17 @@ impl Guard<Writing> {
     ///
     /// # Cancel safety
     /// Dropping the future releases the lock altogether.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let writer = locks.rwlock("cfg").write().acquire().await?;
+    /// let token = writer.token();
+    /// let reader = writer.downgrade().await?;
+    /// assert_eq!(reader.token(), token);
+    /// assert!(locks.rwlock("cfg").read().try_acquire().await?.is_some(), "others may read");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn downgrade(self) -> Result<ReadGuard, RenewError> {
         let grip = self.hold.grip;
         let waiting = self.hold.waiting(|now, machine| machine.handle_downgrade(now, grip));
@@ -92,6 +115,16 @@ impl<K: Held> Guard<K> {
 }
 
 /// Why an upgrade did not happen, with the read guard back.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let (one, two) = (locks.rwlock("cfg").read().acquire().await?, locks.rwlock("cfg").read().acquire().await?);
+/// let error = one.upgrade_within(std::time::Duration::from_millis(5)).await.unwrap_err();
+/// println!("{error}");
+/// error.guard.release().await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("{}", Not("upgraded", reason))]
 pub struct UpgradeError {
