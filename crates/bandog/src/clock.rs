@@ -29,7 +29,9 @@ enum Kind {
 }
 
 impl Clock {
-    /// The system's clock, which goes on while the machine sleeps.
+    /// The system's clock. On Linux it goes on while the machine sleeps (CLOCK_BOOTTIME). Elsewhere it is CLOCK_MONOTONIC,
+    /// which may stop then (on Android it does, on macOS it does not): after a suspend a guard may say held although its
+    /// lease ended meanwhile.
     ///
     /// ```
     /// let clock = bandog::Clock::system();
@@ -80,7 +82,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-// CLOCK_BOOTTIME goes on during suspend; CLOCK_MONOTONIC does not, and a lease would look valid after it ended.
+// CLOCK_BOOTTIME goes on during suspend; CLOCK_MONOTONIC need not, and a lease would look valid after it ended.
 fn boot_time() -> Moment {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -165,6 +167,9 @@ impl VirtualClock {
     }
 
     /// Moves on by `by`, stopping at every timer on the way and letting what it wakes run.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the clock where it got to, somewhere between the start and the end.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -252,7 +252,7 @@ impl LockConfigBuilder {
         self
     }
 
-    /// How often to renew at most; 0 makes the lease fixed.
+    /// How often to renew by itself at most; 0 makes the lease fixed. [`Guard::renew`](crate::Guard::renew) renews all the same.
     ///
     /// ```
     /// let fixed = bandog::LockConfig::builder().max_renewals(0).build()?;
@@ -297,6 +297,9 @@ impl LockConfigBuilder {
     }
 
     /// The pause between tries at a store that fails: from `first`, doubling, up to `max`.
+    ///
+    /// It belongs to the client: only in its [defaults](crate::LocksBuilder::defaults) does it count. In the configuration of
+    /// one request it is checked and then passed over.
     ///
     /// ```
     /// use bandog::{LockConfig, Locks};

@@ -453,8 +453,8 @@ macro_rules! kinds {
             /// What sort of error it is.
             ///
             /// ```
-            /// fn count(error: &bandog::ReleaseError) -> bandog::ErrorKind {
-            ///     error.kind()
+            #[doc = concat!("fn is_lost(error: &bandog::", stringify!($error), ") -> bool {")]
+            ///     error.kind() == bandog::ErrorKind::Lost
             /// }
             /// ```
             pub fn kind(&self) -> ErrorKind {
@@ -488,7 +488,15 @@ impl ShutdownError {
 }
 
 impl RunError {
-    /// What sort of error it is.
+    /// What sort of error it is: for a lock that was not acquired, that of the acquisition.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let error = locks.mutex("").run(|_| async {}).await.unwrap_err();
+    /// assert_eq!(error.kind(), bandog::ErrorKind::Invalid);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Acquire(error) => error.kind(),

@@ -21,7 +21,8 @@ use crate::sync;
 /// A client of one store. Cheap to clone; clones share everything.
 ///
 /// When the last clone, guard and future are gone, releases on their way are finished in the background for at most
-/// five seconds. [`shutdown`](Self::shutdown) does the same while you wait.
+/// five seconds. The end of the process ends that too, so a release that was only dropped may be left to its lease end when
+/// `main` returns: call [`shutdown`](Self::shutdown) before, which waits.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -47,6 +48,9 @@ impl Locks {
     ///
     /// # Errors
     /// [`ConfigError`] names what is wrong with the URL or an option.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves no client behind; a store in memory needs no connection, so it is ready at its first poll.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

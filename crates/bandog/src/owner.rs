@@ -45,6 +45,9 @@ impl Owner {
 
     /// Makes this the owner of every request that is first polled inside the future and names no other.
     ///
+    /// # Cancel safety
+    /// That of the future inside: dropping the scope drops it, and nothing of the owner's is left behind.
+    ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// let locks = bandog::Locks::connect("memory:").await?;

@@ -160,7 +160,8 @@ impl<K: Held> Request<K> {
         self.change(|order| order.options.every = Every::Fraction { num, den })
     }
 
-    /// Renews at most so often; with 0 the lease is fixed and ends by itself.
+    /// Renews by itself at most so often; with 0 the lease is fixed and ends by itself. A call of
+    /// [`Guard::renew`](crate::Guard::renew) renews all the same.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -157,7 +157,7 @@ impl<K: Held> Request<K> {
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         renew_at(num: u32, den: u32);
-        /// Renews at most so often; with 0 the lease is fixed.
+        /// Renews by itself at most so often; with 0 the lease is fixed.
         ///
         /// ```
         /// let locks = bandog::blocking::Locks::connect("memory:")?;

@@ -353,7 +353,7 @@ impl<K: Held> Guard<K> {
 
     /// Whether the lock is held now, by our own clock. No request to the store.
     ///
-    /// True means: no other holder was told so before this instant. It may be lost right after; see [`lost`](Self::lost).
+    /// True means: no other holder is told so at this instant. It may be lost right after; see [`lost`](Self::lost).
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -434,7 +434,8 @@ impl<K: Held> Guard<K> {
         self.hold.lost()
     }
 
-    /// Renews the lease now, out of turn.
+    /// Renews the lease now, out of turn; also one that renews no more by itself
+    /// ([`max_renewals`](crate::Request::max_renewals)).
     ///
     /// # Errors
     /// [`RenewError::Lost`] when the hold is over, [`RenewError::Store`] when the store did not confirm; then the guard
