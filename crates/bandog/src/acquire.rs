@@ -35,6 +35,14 @@ pub(crate) struct Order {
 }
 
 /// The future of [`Request::acquire`](crate::Request::acquire). Owned: it can be spawned and moved.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let acquire: bandog::Acquire<bandog::Mutual> = locks.mutex("job").acquire();
+/// let guard = tokio::spawn(acquire).await??;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<K: Held> {
     state: State,
@@ -109,6 +117,14 @@ impl<K: Held> Future for Acquire<K> {
 }
 
 /// The future of [`Request::try_acquire`](crate::Request::try_acquire).
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let attempt: bandog::TryAcquire<bandog::Mutual> = locks.mutex("job").try_acquire();
+/// assert!(attempt.await?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct TryAcquire<K: Held>(pub(crate) Acquire<K>);
 
@@ -171,17 +187,18 @@ impl Order {
         Ok(Terms::new(checked.policy, checked.lease, settings.drift, settings.response)?)
     }
 
-    fn invalid(&self, reason: ConfigError) -> AcquireError {
+    pub(crate) fn invalid(&self, reason: ConfigError) -> AcquireError {
         let lock = match &self.name {
             Ok(name) => name.to_string(),
             Err((name, _)) => name.clone(),
         };
-        AcquireError::Invalid { lock, reason }
+        AcquireError::Invalid { lock, store: self.handle.store.to_string().into(), reason }
     }
 
     fn supported(&self, name: &LockName, mode: Mode) -> Result<(), AcquireError> {
         let can = self.handle.capabilities;
         let feature = match mode {
+            _ if !can.queue => "queue",
             Mode::Shared if !can.shared => "shared holds",
             Mode::Permits { .. } if !can.permits => "semaphores",
             _ => return Ok(()),

@@ -13,6 +13,16 @@ use crate::locks::Locks;
 use crate::request::excerpt;
 
 /// One lock as the store shows it: public ids only, nothing that releases.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("job").acquire().await?;
+/// for lock in locks.list("*").await? {
+///     println!("{:?} has {} holders and {} waiters", lock.name, lock.record.holders.len(), lock.record.waiters.len());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockInfo {
@@ -58,8 +68,18 @@ impl Locks {
     ///
     /// # Cancel safety
     /// Only looks.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// assert!(locks.inspect("job").await?.is_none());
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// let info = locks.inspect("job").await?.unwrap();
+    /// println!("held by {}", info.record.holders[0].who);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>, AdminError> {
-        let name = checked(name.as_ref())?;
+        let name = self.checked(name.as_ref())?;
         let reply = self.answer("inspecting", self.handle.store.apply(name.clone(), Op::Inspect)).await?;
         match reply.body {
             Body::Record(record) => Ok(record.map(|record| LockInfo { name, record })),
@@ -91,7 +111,7 @@ impl Locks {
         name: impl AsRef<str>,
         reason: impl Into<String>,
     ) -> Result<Option<Duration>, AdminError> {
-        let (name, reason) = (checked(name.as_ref())?, reason.into());
+        let (name, reason) = (self.checked(name.as_ref())?, reason.into());
         let Some(info) = self.inspect(&name).await? else { return Ok(None) };
         let mut longest = None;
         for holder in info.record.holders {
@@ -116,8 +136,13 @@ impl Locks {
         let store: Arc<str> = self.handle.store.to_string().into();
         result.unwrap_or_else(|| Err(late())).map_err(|source| AdminError::Store { store, doing, source })
     }
-}
 
-fn checked(name: &str) -> Result<LockName, AdminError> {
-    LockName::new(name).map_err(|error| AdminError::Invalid { lock: excerpt(name), reason: error.into() })
+    fn checked(&self, name: &str) -> Result<LockName, AdminError> {
+        let store = || self.handle.store.to_string().into();
+        LockName::new(name).map_err(|error| AdminError::Invalid {
+            lock: excerpt(name),
+            store: store(),
+            reason: error.into(),
+        })
+    }
 }

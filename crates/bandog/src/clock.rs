@@ -13,6 +13,11 @@ use bandog_core::time::Moment;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Where `Locks` takes its time from.
+///
+/// ```
+/// let locks = bandog::Locks::builder().clock(bandog::Clock::system()).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Clock(Kind);
 
@@ -24,12 +29,25 @@ enum Kind {
 }
 
 impl Clock {
-    /// The system's clock, which goes on while the machine sleeps.
+    /// The system's clock. On Linux it goes on while the machine sleeps (CLOCK_BOOTTIME). Elsewhere it is CLOCK_MONOTONIC,
+    /// which may stop then (on Android it does, on macOS it does not): after a suspend a guard may say held although its
+    /// lease ended meanwhile.
+    ///
+    /// ```
+    /// let clock = bandog::Clock::system();
+    /// assert!(clock.now() <= clock.now());
+    /// ```
     pub fn system() -> Self {
         Self::default()
     }
 
     /// The time now.
+    ///
+    /// ```
+    /// let clock = bandog::Clock::system();
+    /// let began = clock.now();
+    /// println!("{:?} later", clock.now().since(began));
+    /// ```
     pub fn now(&self) -> Moment {
         match &self.0 {
             Kind::System => boot_time(),
@@ -64,7 +82,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-// CLOCK_BOOTTIME goes on during suspend; CLOCK_MONOTONIC does not, and a lease would look valid after it ended.
+// CLOCK_BOOTTIME goes on during suspend; CLOCK_MONOTONIC need not, and a lease would look valid after it ended.
 fn boot_time() -> Moment {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -117,21 +135,55 @@ impl Default for State {
 
 impl VirtualClock {
     /// A clock that has not moved yet.
+    ///
+    /// ```
+    /// let clock = bandog::VirtualClock::new();
+    /// assert_eq!(clock.now(), clock.now());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// A handle for [`Locks`](crate::Locks) and [`MemoryStore`](crate::MemoryStore).
+    ///
+    /// ```
+    /// let clock = bandog::VirtualClock::new();
+    /// let store = bandog::MemoryStore::with_clock(clock.clock());
+    /// ```
     pub fn clock(&self) -> Clock {
         Clock(Kind::Virtual(self.clone()))
     }
 
     /// The time now.
+    ///
+    /// ```
+    /// let clock = bandog::VirtualClock::new();
+    /// let began = clock.now();
+    /// clock.pause(std::time::Duration::from_secs(1));
+    /// assert_eq!(clock.now().since(began).as_secs(), 1);
+    /// ```
     pub fn now(&self) -> Moment {
         self.lock().now
     }
 
     /// Moves on by `by`, stopping at every timer on the way and letting what it wakes run.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the clock where it got to, somewhere between the start and the end.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{Locks, MemoryStore, VirtualClock};
+    /// use std::time::Duration;
+    ///
+    /// let clock = VirtualClock::new();
+    /// let store = MemoryStore::with_clock(clock.clock());
+    /// let locks = Locks::builder().store(store).clock(clock.clock()).build()?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// clock.advance(Duration::from_secs(3600)).await;
+    /// assert!(guard.is_held(), "renewed all the while");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn advance(&self, by: Duration) {
         let target = self.now() + by;
         self.fire();
@@ -143,6 +195,19 @@ impl VirtualClock {
     }
 
     /// Like [`advance`](Self::advance), for tests without a runtime.
+    ///
+    /// ```
+    /// use bandog::{Locks, MemoryStore, VirtualClock, blocking};
+    /// use std::time::Duration;
+    ///
+    /// let clock = VirtualClock::new();
+    /// let store = MemoryStore::with_clock(clock.clock());
+    /// let locks = blocking::Locks::from(Locks::builder().store(store).clock(clock.clock()).build()?);
+    /// let guard = locks.mutex("job").acquire()?;
+    /// clock.advance_blocking(Duration::from_secs(3600));
+    /// assert!(guard.is_held(), "renewed all the while");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn advance_blocking(&self, by: Duration) {
         let target = self.now() + by;
         self.fire();
@@ -152,6 +217,20 @@ impl VirtualClock {
     }
 
     /// Jumps by `by` as if every thread of the process had been stopped meanwhile: no timer runs before the end.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{Locks, MemoryStore, VirtualClock};
+    /// use std::time::Duration;
+    ///
+    /// let clock = VirtualClock::new();
+    /// let store = MemoryStore::with_clock(clock.clock());
+    /// let locks = Locks::builder().store(store).clock(clock.clock()).build()?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// clock.pause(Duration::from_secs(31));
+    /// assert!(!guard.is_held(), "nobody could renew it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn pause(&self, by: Duration) {
         let mut state = self.lock();
         state.now = state.now + by;

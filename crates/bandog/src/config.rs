@@ -9,6 +9,8 @@ use bandog_core::mode::ModeError;
 use bandog_core::name::NameError;
 use bandog_core::renewal::{Every, RenewalError, RenewalPolicy, Terms};
 
+use crate::error::ErrorKind;
+
 /// Options of one lock, or the defaults of all locks of a [`Locks`](crate::Locks).
 ///
 /// ```
@@ -103,11 +105,22 @@ impl Options {
 
 impl LockConfig {
     /// Starts from the defaults in `docs/defaults.md`.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().lease(std::time::Duration::from_secs(10)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn builder() -> LockConfigBuilder {
         LockConfigBuilder(Self::default())
     }
 
     /// The lock name, if one was given.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().name("nightly").build()?;
+    /// assert_eq!(config.name(), Some("nightly"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -152,6 +165,12 @@ impl LockConfig {
     ///
     /// # Errors
     /// As [`set`](Self::set).
+    ///
+    /// ```
+    /// let mut config = bandog::LockConfig::default();
+    /// config.set_from_env()?; // BANDOG_LEASE=45s in the environment would be the lease now
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_from_env(&mut self) -> Result<(), ConfigError> {
         self.set_from(|key| std::env::var(key).ok())
     }
@@ -213,54 +232,110 @@ pub(crate) const OPTIONS: &[&str] = &[
 ];
 
 /// Builds a [`LockConfig`].
+///
+/// ```
+/// use bandog::LockConfig;
+/// use std::time::Duration;
+///
+/// let config = LockConfig::builder()
+///     .name("nightly")
+///     .lease(Duration::from_secs(60))
+///     .renew_at(1, 2)
+///     .wait(Duration::from_secs(5))
+///     .max_hold(Duration::from_secs(3600))
+///     .fair(true)
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "call build()"]
 pub struct LockConfigBuilder(LockConfig);
 
 impl LockConfigBuilder {
     /// The lock name, for [`Locks::configured`](crate::Locks::configured).
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().name("nightly").build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.0.name = Some(name.into());
         self
     }
 
     /// How long a grant lasts without renewal.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().lease(std::time::Duration::from_secs(10)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn lease(mut self, lease: Duration) -> Self {
         self.0.options.lease = lease;
         self
     }
 
     /// How often to renew; less than the lease.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().renew_every(std::time::Duration::from_secs(5)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn renew_every(mut self, every: Duration) -> Self {
         self.0.options.every = Every::Period(every);
         self
     }
 
     /// After which share of the lease to renew, such as 9 of 10.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().renew_at(9, 10).build()?;
+    /// assert!(bandog::LockConfig::builder().renew_at(10, 9).build().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn renew_at(mut self, num: u32, den: u32) -> Self {
         self.0.options.every = Every::Fraction { num, den };
         self
     }
 
-    /// How often to renew at most; 0 makes the lease fixed.
+    /// How often to renew by itself at most; 0 makes the lease fixed. [`Guard::renew`](crate::Guard::renew) renews all the same.
+    ///
+    /// ```
+    /// let fixed = bandog::LockConfig::builder().max_renewals(0).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn max_renewals(mut self, max: u32) -> Self {
         self.0.options.max_renewals = Some(max);
         self
     }
 
     /// Whether waiters stand in the store's queue in person: strict order across processes.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().fair(true).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fair(mut self, fair: bool) -> Self {
         self.0.options.fair = fair;
         self
     }
 
     /// How long to wait for the lock; without it, as long as it takes.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().wait(std::time::Duration::from_secs(5)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.0.options.wait = Some(wait);
         self
     }
 
     /// How long the lock may be held; after that it is lost.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().max_hold(std::time::Duration::from_secs(3600)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn max_hold(mut self, max: Duration) -> Self {
         self.0.options.max_hold = Some(max);
         self
@@ -298,6 +373,17 @@ impl LockConfigBuilder {
     }
 
     /// The pause between tries at a store that fails: from `first`, doubling, up to `max`.
+    ///
+    /// It belongs to the client: only in its [defaults](crate::LocksBuilder::defaults) does it count. In the configuration of
+    /// one request it is checked and then passed over.
+    ///
+    /// ```
+    /// use bandog::{LockConfig, Locks};
+    /// use std::time::Duration;
+    /// let patient = LockConfig::builder().retry(Duration::from_millis(200), Duration::from_secs(5)).build()?;
+    /// let locks = Locks::builder().defaults(patient).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn retry(mut self, first: Duration, max: Duration) -> Self {
         self.0.options.retry = (first, max);
         self
@@ -307,12 +393,24 @@ impl LockConfigBuilder {
     ///
     /// # Errors
     /// [`ConfigError`] names the option and both sides of the inequality it breaks.
+    ///
+    /// ```
+    /// let wrong = bandog::LockConfig::builder().lease(std::time::Duration::ZERO).build();
+    /// assert_eq!(wrong.unwrap_err().to_string(), "a lease of 0ns is too short; the shortest is 10ms");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self) -> Result<LockConfig, ConfigError> {
         self.0.checked()
     }
 }
 
 /// An option that cannot be.
+///
+/// ```
+/// use bandog::{ConfigError, LockConfig, LeaseError};
+/// let error = LockConfig::builder().lease(std::time::Duration::ZERO).build().unwrap_err();
+/// assert!(matches!(error, ConfigError::Lease(LeaseError::TooShort { .. })));
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -380,6 +478,27 @@ pub enum ConfigError {
     /// The renewal thread could not be started.
     #[error("the renewal thread could not be started: {0}")]
     Thread(String),
+    /// The system gave no random numbers, and ids that can be guessed protect nothing.
+    #[error("the system gave no random numbers to make a client id from: {0}")]
+    Randomness(String),
+}
+
+impl ConfigError {
+    /// What sort of error it is: [`ErrorKind::System`] for a thread or random numbers that were not to be had,
+    /// otherwise [`ErrorKind::Invalid`].
+    ///
+    /// ```
+    /// use bandog::{ErrorKind, LockConfig};
+    ///
+    /// let error = LockConfig::default().set("leese", "45s").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Invalid);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Thread(_) | Self::Randomness(_) => ErrorKind::System,
+            _ => ErrorKind::Invalid,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,19 @@ use bandog_core::store::{StoreError, StoreErrorKind};
 use crate::config::ConfigError;
 
 /// What sort of error it is, for matching and for metrics. Stable.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// use bandog::ErrorKind;
+/// match locks.mutex("job").acquire().await.map_err(|error| error.kind()) {
+///     Ok(guard) => guard.release().await?,
+///     Err(ErrorKind::Timeout) => println!("busy: try later"),
+///     Err(ErrorKind::Unavailable) => println!("the store is down: call somebody"),
+///     Err(other) => println!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -21,7 +34,7 @@ pub enum ErrorKind {
     Invalid,
     /// The wait is over.
     Timeout,
-    /// The same owner or thread holds the lock already.
+    /// The same owner or thread holds the lock already, or has entered it more than once, and would wait for itself.
     WouldDeadlock,
     /// Re-entered 255 times already.
     TooDeep,
@@ -43,9 +56,24 @@ pub enum ErrorKind {
     Closed,
     /// The wait was interrupted.
     Interrupted,
+    /// The store did not confirm a release in time; the lease ends the hold.
+    Unconfirmed,
+    /// The system gave no thread or no random numbers.
+    System,
 }
 
 /// Which lock, in which store: the beginning of every message.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let held = locks.mutex("job").acquire().await?;
+/// let error = locks.mutex("job").wait(std::time::Duration::from_millis(5)).acquire().await.unwrap_err();
+/// if let bandog::AcquireError::Timeout { place, .. } = error {
+///     assert_eq!(place.to_string(), "lock \"job\" (memory:)");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The lock name.
@@ -61,6 +89,17 @@ impl fmt::Display for Place {
 }
 
 /// The holder that was in the way.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let held = locks.mutex("job").acquire().await?;
+/// let error = locks.mutex("job").wait(std::time::Duration::from_millis(5)).acquire().await.unwrap_err();
+/// if let bandog::AcquireError::Timeout { holder: Some(holder), .. } = error {
+///     println!("ask {} about {}", holder.who, holder.holder);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldBy {
     /// Its public id.
@@ -96,19 +135,27 @@ pub(crate) fn short(time: Duration) -> humantime::FormattedDuration {
 }
 
 /// Why a lock was not acquired.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let error = locks.mutex("").acquire().await.unwrap_err();
+/// assert!(matches!(error, bandog::AcquireError::Invalid { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// A name or option that cannot be. Nothing was sent to the store.
-    #[error("lock {lock:?}: not acquired: {reason}")]
     Invalid {
         /// The name as given, shortened if it is very long.
         lock: String,
+        /// The store, as it calls itself.
+        store: Arc<str>,
         /// What to change.
         reason: ConfigError,
     },
     /// The wait is over.
-    #[error("{place}: not acquired after waiting {}{}", short(*waited), By(holder))]
     Timeout {
         /// Which lock.
         place: Place,
@@ -118,21 +165,21 @@ pub enum AcquireError {
         holder: Option<HeldBy>,
     },
     /// The same owner or thread holds the lock and would wait for itself.
-    #[error(
-        "{place}: not acquired: its owner already holds it and would wait for itself; use reentrant(), or release it first"
-    )]
     WouldDeadlock {
         /// Which lock.
         place: Place,
     },
+    /// The reader that is to be upgraded was entered again: its outer guards would wait for themselves.
+    Reentered {
+        /// Which lock.
+        place: Place,
+    },
     /// Re-entered 255 times already.
-    #[error("{place}: not acquired again: entered 255 times already, which is the most; is a release forgotten?")]
     TooDeep {
         /// Which lock.
         place: Place,
     },
     /// The store says it cannot be.
-    #[error("{place}: not acquired: {reason}")]
     Refused {
         /// Which lock.
         place: Place,
@@ -140,7 +187,6 @@ pub enum AcquireError {
         reason: Refusal,
     },
     /// The store cannot be reached, refuses us, or is not fit for locks.
-    #[error("{place}: not acquired: the store failed: {source}")]
     Store {
         /// Which lock.
         place: Place,
@@ -148,7 +194,6 @@ pub enum AcquireError {
         source: StoreError,
     },
     /// The store cannot do this.
-    #[error("{place}: not acquired: this store has no {feature}")]
     Unsupported {
         /// Which lock.
         place: Place,
@@ -156,13 +201,11 @@ pub enum AcquireError {
         feature: &'static str,
     },
     /// The client was shut down.
-    #[error("{place}: not acquired: the lock client was shut down")]
     Closed {
         /// Which lock.
         place: Place,
     },
     /// The wait was interrupted from another thread.
-    #[error("{place}: not acquired: interrupted after waiting {}", short(*waited))]
     Interrupted {
         /// Which lock.
         place: Place,
@@ -170,7 +213,6 @@ pub enum AcquireError {
         waited: Duration,
     },
     /// The read hold was lost while it waited to upgrade.
-    #[error("{place}: not acquired: the read hold was lost: {reason}")]
     Lost {
         /// Which lock.
         place: Place,
@@ -179,13 +221,64 @@ pub enum AcquireError {
     },
 }
 
+/// An acquisition's error in the words of what was not done: acquired, or upgraded.
+pub(crate) struct Not<'a>(pub(crate) &'static str, pub(crate) &'a AcquireError);
+
+impl fmt::Display for Not<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use AcquireError as E;
+        let Self(done, error) = self;
+        match error {
+            E::Invalid { lock, store, reason } => write!(f, "lock {lock:?} ({store}): not {done}: {reason}"),
+            E::Timeout { place, waited, holder } => {
+                write!(f, "{place}: not {done} after waiting {}{}", short(*waited), By(holder))
+            }
+            E::WouldDeadlock { place } => {
+                let advice = "use reentrant(), or release it first";
+                write!(f, "{place}: not {done}: its owner already holds it and would wait for itself; {advice}")
+            }
+            E::Reentered { place } => {
+                write!(f, "{place}: not {done}: entered more than once; release the inner guards first")
+            }
+            E::TooDeep { place } => {
+                let advice = "is a release forgotten?";
+                write!(f, "{place}: not {done} again: entered 255 times already, which is the most; {advice}")
+            }
+            E::Refused { place, reason } => write!(f, "{place}: not {done}: {reason}"),
+            E::Store { place, source } => write!(f, "{place}: not {done}: the store failed: {source}"),
+            E::Unsupported { place, feature } => write!(f, "{place}: not {done}: this store has no {feature}"),
+            E::Closed { place } => write!(f, "{place}: not {done}: the lock client was shut down"),
+            E::Interrupted { place, waited } => {
+                write!(f, "{place}: not {done}: interrupted after waiting {}", short(*waited))
+            }
+            E::Lost { place, reason } => write!(f, "{place}: not {done}: the read hold was lost: {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Only a read guard that was to be upgraded can be in the way of itself.
+        let done = if matches!(self, Self::Reentered { .. }) { "upgraded" } else { "acquired" };
+        Not(done, self).fmt(f)
+    }
+}
+
 impl AcquireError {
     /// What sort of error it is.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let error = locks.mutex("").acquire().await.unwrap_err();
+    /// assert_eq!(error.kind(), bandog::ErrorKind::Invalid);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } => ErrorKind::Invalid,
             Self::Timeout { .. } => ErrorKind::Timeout,
-            Self::WouldDeadlock { .. } => ErrorKind::WouldDeadlock,
+            Self::WouldDeadlock { .. } | Self::Reentered { .. } => ErrorKind::WouldDeadlock,
             Self::TooDeep { .. } => ErrorKind::TooDeep,
             Self::Refused { reason, .. } => refusal_kind(reason),
             Self::Store { source, .. } => store_kind(source),
@@ -198,6 +291,16 @@ impl AcquireError {
 }
 
 /// Why a release could not be confirmed. The hold is over in any case.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("job").acquire().await?;
+/// locks.revoke("job", "deploying").await?;
+/// let error = guard.release().await.unwrap_err();
+/// assert!(matches!(error, bandog::ReleaseError::Lost { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
@@ -222,6 +325,16 @@ pub enum ReleaseError {
 }
 
 /// Why a lease was not renewed, or a guard not changed.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("job").acquire().await?;
+/// locks.shutdown().await?;
+/// let error = guard.renew().await.unwrap_err();
+/// assert!(matches!(error, bandog::RenewError::Lost { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenewError {
@@ -235,7 +348,8 @@ pub enum RenewError {
         /// How.
         reason: LossReason,
     },
-    /// The store did not confirm it. The guard is valid until its deadline.
+    /// The store did not confirm it. After a renewal the guard is valid until its deadline; a downgrade takes the guard, so
+    /// the lock is then released.
     #[error("{place}: not {doing}: the store failed: {source}")]
     Store {
         /// Which lock.
@@ -254,6 +368,14 @@ pub enum RenewError {
 }
 
 /// Why [`run`](crate::Request::run) did not finish.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let error = locks.mutex("").run(|_| async {}).await.unwrap_err();
+/// assert!(matches!(error, bandog::RunError::Acquire(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -271,14 +393,24 @@ pub enum RunError {
 }
 
 /// Why listing, inspecting or revoking failed.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let error = locks.inspect("").await.unwrap_err();
+/// assert!(matches!(error, bandog::AdminError::Invalid { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
     /// A name that cannot be.
-    #[error("lock {lock:?}: not looked up: {reason}")]
+    #[error("lock {lock:?} ({store}): not looked up: {reason}")]
     Invalid {
         /// As given, shortened if it is very long.
         lock: String,
+        /// The store, as it calls itself.
+        store: Arc<str>,
         /// What to change.
         reason: ConfigError,
     },
@@ -295,8 +427,17 @@ pub enum AdminError {
 }
 
 /// Why a shutdown left something behind.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// if let Err(error) = locks.shutdown().await {
+///     eprintln!("{} holds are left to their lease ends", error.pending);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pending} releases were not confirmed by {store} within {within:?} of the shutdown; their leases end them")]
+#[error("{pending} releases were not confirmed by {store} within {} of the shutdown; their leases end them", short(*within))]
 pub struct ShutdownError {
     /// How many.
     pub pending: usize,
@@ -310,6 +451,12 @@ macro_rules! kinds {
     ($($error:ident: $($variant:ident => $kind:expr),+;)+) => {$(
         impl $error {
             /// What sort of error it is.
+            ///
+            /// ```
+            #[doc = concat!("fn is_lost(error: &bandog::", stringify!($error), ") -> bool {")]
+            ///     error.kind() == bandog::ErrorKind::Lost
+            /// }
+            /// ```
             pub fn kind(&self) -> ErrorKind {
                 match self {
                     $(Self::$variant { .. } => $kind,)+
@@ -326,8 +473,30 @@ kinds! {
     AdminError: Invalid => ErrorKind::Invalid;
 }
 
+impl ShutdownError {
+    /// What sort of error it is: always [`ErrorKind::Unconfirmed`].
+    ///
+    /// ```
+    /// use bandog::{ErrorKind, ShutdownError};
+    ///
+    /// let error = ShutdownError { pending: 2, store: "memory:".into(), within: std::time::Duration::from_secs(5) };
+    /// assert_eq!(error.kind(), ErrorKind::Unconfirmed);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Unconfirmed
+    }
+}
+
 impl RunError {
-    /// What sort of error it is.
+    /// What sort of error it is: for a lock that was not acquired, that of the acquisition.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let error = locks.mutex("").run(|_| async {}).await.unwrap_err();
+    /// assert_eq!(error.kind(), bandog::ErrorKind::Invalid);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Acquire(error) => error.kind(),

@@ -52,10 +52,15 @@ pub use memory::{Fault, MemoryStore, OpKind};
 pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 
+pub use bandog_core::backoff::BackoffError;
 pub use bandog_core::holder::{PublicId, Who};
+pub use bandog_core::lease::LeaseError;
 pub use bandog_core::lock::{LossReason, Recovery};
+pub use bandog_core::mode::{Kind, Mode, ModeError};
 pub use bandog_core::name::{LockName, NameError};
-pub use bandog_core::token::Token;
+pub use bandog_core::renewal::RenewalError;
+pub use bandog_core::time::Moment;
+pub use bandog_core::token::{Stamp, Token};
 pub use bandog_core::{ledger, op, store};
 
 // The README's code must compile.

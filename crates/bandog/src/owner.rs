@@ -34,12 +34,29 @@ pub struct Owner(OwnerId);
 
 impl Owner {
     /// An identity unlike any other in this process.
+    ///
+    /// ```
+    /// assert_ne!(bandog::Owner::new(), bandog::Owner::new());
+    /// ```
     #[expect(clippy::new_without_default, reason = "two defaults would be unequal")]
     pub fn new() -> Self {
         Self(fresh_id())
     }
 
     /// Makes this the owner of every request that is first polled inside the future and names no other.
+    ///
+    /// # Cancel safety
+    /// That of the future inside: dropping the scope drops it, and nothing of the owner's is left behind.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let me = bandog::Owner::new();
+    /// let _held = locks.mutex("job").owner(&me).acquire().await?;
+    /// let again = me.scope(async { locks.mutex("job").acquire().await }).await;
+    /// assert_eq!(again.unwrap_err().kind(), bandog::ErrorKind::WouldDeadlock);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         AMBIENT.scope(self.0, future).await
     }

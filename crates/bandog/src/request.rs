@@ -22,6 +22,22 @@ use crate::run;
 /// A request for one lock. Its setters take and give it back; acquiring leaves it usable.
 ///
 /// A name or value that cannot be is reported when the lock is acquired, before anything is sent.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// use std::time::Duration;
+/// let request = locks
+///     .mutex("order:1001")
+///     .wait(Duration::from_secs(5))
+///     .lease(Duration::from_secs(20))
+///     .renew_every(Duration::from_secs(5))
+///     .max_hold(Duration::from_secs(3600))
+///     .fair();
+/// let guard = request.acquire().await?;
+/// assert!(request.clone().wait(Duration::ZERO).try_acquire().await?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a request does nothing until acquire() or try_acquire()"]
 pub struct Request<K: Held> {
@@ -30,12 +46,40 @@ pub struct Request<K: Held> {
 }
 
 /// A request for a lock that one holder has at a time.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let request: bandog::Mutex = locks.mutex("job");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type Mutex = Request<Mutual>;
 /// A request for some of a semaphore's permits.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let request: bandog::Semaphore = locks.semaphore("gpu", 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type Semaphore = Request<Permits>;
 /// A request for the read side of a read-write lock.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let request: bandog::Read = locks.rwlock("cfg").read();
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type Read = Request<Reading>;
 /// A request for the write side of a read-write lock.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let request: bandog::Write = locks.rwlock("cfg").write();
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type Write = Request<Writing>;
 
 impl<K: Held> Request<K> {
@@ -55,41 +99,101 @@ impl<K: Held> Request<K> {
     }
 
     /// Waits at most this long; without it, as long as it takes.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let held = locks.mutex("job").acquire().await?;
+    /// let late = locks.mutex("job").wait(std::time::Duration::from_millis(5)).acquire().await;
+    /// assert_eq!(late.unwrap_err().kind(), bandog::ErrorKind::Timeout);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn wait(self, wait: Duration) -> Self {
         self.change(|order| order.options.wait = Some(wait))
     }
 
     /// The length of the lease. It is renewed while the guard lives, so it need not cover the work.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").lease(std::time::Duration::from_secs(10)).acquire().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn lease(self, lease: Duration) -> Self {
         self.change(|order| order.options.lease = lease)
     }
 
     /// Stands in the store's queue in person: first come, first served, across processes.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").fair().acquire().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn fair(self) -> Self {
         self.change(|order| order.options.fair = true)
     }
 
     /// Renews every so often; less than the lease. The default is a third of it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").renew_every(std::time::Duration::from_secs(5)).acquire().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn renew_every(self, every: Duration) -> Self {
         self.change(|order| order.options.every = Every::Period(every))
     }
 
     /// Renews after this share of the lease, such as 9 of 10.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").renew_at(1, 2).acquire().await?; // at half-time
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn renew_at(self, num: u32, den: u32) -> Self {
         self.change(|order| order.options.every = Every::Fraction { num, den })
     }
 
-    /// Renews at most so often; with 0 the lease is fixed and ends by itself.
+    /// Renews by itself at most so often; with 0 the lease is fixed and ends by itself. A call of
+    /// [`Guard::renew`](crate::Guard::renew) renews all the same.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").max_renewals(0).acquire().await?; // 30 s and no longer
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn max_renewals(self, max: u32) -> Self {
         self.change(|order| order.options.max_renewals = Some(max))
     }
 
     /// Loses the lock when it is held for longer than this.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").max_hold(std::time::Duration::from_secs(60)).acquire().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn max_hold(self, max: Duration) -> Self {
         self.change(|order| order.options.max_hold = Some(max))
     }
 
     /// Takes all options from a configuration, except its name.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let careful = bandog::LockConfig::builder().fair(true).build()?;
+    /// let guard = locks.mutex("job").config(&careful).acquire().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn config(self, config: &LockConfig) -> Self {
         self.change(|order| order.options = config.options)
     }
@@ -97,6 +201,16 @@ impl<K: Held> Request<K> {
     /// Says whose request this is. The same owner asking twice is an error at once, not a deadlock.
     ///
     /// Without it the owner is the one whose [`scope`](Owner::scope) the future is polled in, if any.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let me = bandog::Owner::new();
+    /// let guard = locks.mutex("job").owner(&me).acquire().await?;
+    /// let again = locks.mutex("job").owner(&me).acquire().await;
+    /// assert_eq!(again.unwrap_err().kind(), bandog::ErrorKind::WouldDeadlock);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn owner(self, owner: &Owner) -> Self {
         self.change(|order| order.owner = Some(owner.id()))
     }
@@ -104,6 +218,16 @@ impl<K: Held> Request<K> {
     /// Lets its owner enter again while holding: same token, no request to the store.
     ///
     /// Needs an owner, by [`owner`](Self::owner) or [`Owner::scope`]; a task is not one.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let me = bandog::Owner::new();
+    /// let outer = locks.mutex("job").owner(&me).reentrant().acquire().await?;
+    /// let inner = locks.mutex("job").owner(&me).reentrant().acquire().await?;
+    /// assert_eq!(outer.token(), inner.token());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn reentrant(self) -> Self {
         self.change(|order| order.reentrant = true)
     }
@@ -183,6 +307,14 @@ impl<K: Held> Request<K> {
 
 impl Request<Permits> {
     /// Asks for so many permits instead of one.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let three = locks.semaphore("gpu", 4).permits(3).acquire().await?;
+    /// assert!(locks.semaphore("gpu", 4).permits(2).try_acquire().await?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn permits(self, count: u32) -> Self {
         self.change(|order| {
             if let Ok(Mode::Permits { of, .. }) = order.mode {
@@ -193,6 +325,16 @@ impl Request<Permits> {
 }
 
 /// A read-write lock: many readers, or one writer.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let cfg = locks.rwlock("cfg");
+/// let reader = cfg.read().acquire().await?;
+/// reader.release().await?;
+/// let writer = cfg.write().acquire().await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone)]
 pub struct RwLock {
     pub(crate) handle: Handle,
@@ -215,6 +357,14 @@ impl RwLock {
     }
 
     /// A request for the write side.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let writer = locks.rwlock("cfg").write().acquire().await?;
+    /// assert!(locks.rwlock("cfg").read().try_acquire().await?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn write(&self) -> Write {
         Request::new(self.handle.clone(), &self.name, Ok(Mode::Exclusive))
     }

@@ -42,7 +42,7 @@ impl Subscriber for Warnings {
 
 impl Warnings {
     fn take(&self) -> String {
-        std::mem::take(&mut *self.0.lock().unwrap())
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(|poison| poison.into_inner()))
     }
 }
 

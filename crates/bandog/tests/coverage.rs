@@ -2,7 +2,8 @@
 //!
 //! A table row is `| seed | mechanism | bandog | shown by |`. The last cell is either `issue N`, the open issue that
 //! will bring the mechanism, or the tests that show it, in back-ticks: `some::path::test_name`, or
-//! `crate/tests/file.rs::test_name` when the file matters (paths start below `crates/`).
+//! `crate/tests/file.rs::test_name` when the file matters (paths start below `crates/`). A test is a function with a test
+//! attribute, or a promise of the conformance suite.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +32,7 @@ fn every_row_names_a_test_that_exists() {
 
 #[test]
 fn faulty_rows_are_found() {
-    let sources = BTreeMap::from([("core/src/a.rs".to_owned(), "#[test]\nfn exists() {}".to_owned())]);
+    let sources = BTreeMap::from([("core/src/a.rs".to_owned(), "#[test]\nfn exists() {}\nfn helps() {}".to_owned())]);
     let faults = |line: &str| rows(line).iter().flat_map(|row| row.faults(&sources)).collect::<Vec<_>>();
     for good in [
         "| 000 | m | b | `exists` |",
@@ -39,6 +40,7 @@ fn faulty_rows_are_found() {
         "| 000 | a \\| b | `x \\| y` | issue 3 |",
         "| 000 | m | b | `exists` · issue 5 |",
         "| 000 | m | b | no issue yet |",
+        "| 000 | m | b | `a_second_claim_waits` |",
         "| seed | mechanism | bandog | shown by |",
         "|---|---|---|---|",
         "no table",
@@ -53,6 +55,7 @@ fn faulty_rows_are_found() {
         "| 000 | m | b | later |",
         "| 000 | m | b | exists |",
         "| 000 | m | b | `exist` |",
+        "| 000 | m | b | `helps` |",
         "| 000 | m | b | `core/src/b.rs::exists` |",
         "| 000 | m | b | `exists` and more |",
     ] {
@@ -109,17 +112,27 @@ fn fault(proof: &str, sources: &BTreeMap<String, String>) -> Option<String> {
     };
     let (place, name) = path.rsplit_once("::").unwrap_or(("", path));
     let known = if place.ends_with(".rs") {
-        sources.get(place).is_some_and(|text| defines(text, name))
+        sources.get(place).is_some_and(|text| has_test(text, name))
     } else {
-        sources.values().any(|text| defines(text, name))
+        is_promise(name) || sources.values().any(|text| has_test(text, name))
     };
     (!known).then(|| format!("there is no test `{path}`"))
 }
 
-/// Whether `text` has `fn name(` or `fn name<`.
-fn defines(text: &str, name: &str) -> bool {
-    let head = format!("fn {name}");
-    !name.is_empty() && text.match_indices(&head).any(|(at, _)| text[at + head.len()..].starts_with(['(', '<']))
+/// Whether `text` has a function `name` with a test attribute above it.
+fn has_test(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let head = format!("fn {name}(");
+    let is_it = |line: &str| line.strip_prefix("async ").unwrap_or(line).starts_with(&head);
+    let above =
+        |at: usize| lines[..at].iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
+    let is_test = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+    lines.iter().enumerate().any(|(at, line)| is_it(line) && above(at).any(|line| is_test(line)))
+}
+
+/// Whether the conformance suite makes a test of `name` for every store.
+fn is_promise(name: &str) -> bool {
+    bandog_conformance::PROMISES.iter().any(|promise| promise.rsplit("::").next() == Some(name))
 }
 
 /// Every Rust file below `crates`, by its path from there.

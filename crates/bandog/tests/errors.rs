@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bandog::blocking::{self, Interrupt};
 use bandog::ledger::Limits;
-use bandog::{AcquireError, ErrorKind, Fault, Guard, Locks, MemoryStore, OpKind, Owner};
+use bandog::{AcquireError, ErrorKind, Fault, Guard, HeldBy, Locks, MemoryStore, OpKind, Owner, Place, PublicId, Who};
 use common::{Far, World, ms, poll, ready, secs, waiting};
 
 /// One message per way in which something can fail, with its kind.
@@ -75,6 +75,7 @@ async fn messages() -> Vec<(&'static str, ErrorKind, String)> {
     let narrow = Locks::builder().store(far).build().unwrap();
     let error = narrow.rwlock("cfg").read().acquire().await.unwrap_err();
     note("unsupported", error.kind(), &error);
+    assert_eq!(error.to_string(), r#"lock "cfg" (far memory:): not acquired: this store has no shared holds"#);
     locks.shutdown().await.unwrap();
     let error = locks.mutex("job").acquire().await.unwrap_err();
     note("closed", error.kind(), &error);
@@ -89,9 +90,10 @@ async fn errors_name_lock_store_phase_and_holder() {
         println!("{what:16} {message}");
         kinds.entry(format!("{kind:?}")).or_insert_with(Vec::new).push(*what);
         assert!(message.contains("lock \""), "{what} names its lock: {message}");
-        assert!(*what == "invalid" || message.contains("memory:"), "{what} names its store: {message}");
-        let phase = ["not acquired", "not upgraded", "not renewed", "released"];
-        assert!(phase.iter().any(|phase| message.contains(phase)), "{what} says what was not done: {message}");
+        assert!(message.contains("memory:"), "{what} names its store: {message}");
+        let phases = ["not acquired", "not upgraded", "not renewed", "released"];
+        let said = phases.iter().filter(|phase| message.contains(**phase)).count();
+        assert_eq!(said, 1, "{what} says once what was not done: {message}");
     }
     let shared: Vec<_> = kinds.values().filter(|whats| whats.len() > 1).collect();
     assert_eq!(shared, [&vec!["not renewed", "lost"]], "every other way to fail has a kind of its own");
@@ -101,6 +103,50 @@ async fn errors_name_lock_store_phase_and_holder() {
     assert!(timeout.contains("5s"), "says how long it waited: {timeout}");
     assert!(said("wrong kind").unwrap().contains("semaphore of 3"), "names both kinds");
     assert!(said("queue full").unwrap().contains("(1 waiters)"), "names the bound");
+}
+
+#[test]
+fn the_readme_shows_a_message_as_it_is_printed() {
+    let lock = common::name("order:1001");
+    let who = Who { host: "host-a".into(), pid: 17, label: String::new() };
+    let holder = HeldBy { holder: PublicId::from_bits(0x98fa_9e01_827d_0000), who: who.into(), remaining: secs(21) };
+    let place = Place { lock, store: "memory:".into() };
+    let message = AcquireError::Timeout { place, waited: secs(5), holder: Some(holder) }.to_string();
+    let page = include_str!("../../../README.md");
+    assert!(page.lines().any(|line| line == message), "README.md does not show {message}");
+}
+
+#[tokio::test]
+async fn an_upgrade_that_fails_says_what_to_do() {
+    let world = World::near();
+    let (locks, me) = (world.locks(), Owner::new());
+    let outer = locks.rwlock("cfg").read().owner(&me).reentrant().acquire().await.unwrap();
+    let inner = locks.rwlock("cfg").read().owner(&me).reentrant().acquire().await.unwrap();
+    let error = inner.upgrade().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldDeadlock);
+    let says = r#"lock "cfg" (memory:): not upgraded: entered more than once; release the inner guards first"#;
+    assert_eq!((error.to_string(), error.reason.to_string()), (says.to_owned(), says.to_owned()));
+    drop(error);
+
+    let other = world.locks().rwlock("cfg").read().acquire().await.unwrap();
+    let mut late = Box::pin(outer.upgrade_within(secs(1)));
+    assert!(poll(&mut late).is_pending());
+    world.pass(secs(1)).await;
+    let error = ready(&mut late).unwrap_err();
+    let message = error.to_string();
+    assert!(message.starts_with(r#"lock "cfg" (memory:): not upgraded after waiting 1s"#), "{message}");
+    assert!(error.guard.is_held() && other.is_held(), "both read on");
+}
+
+#[tokio::test]
+async fn a_store_without_a_queue_is_refused_before_sending() {
+    let mut far = Far::new(MemoryStore::new());
+    far.capabilities.queue = false;
+    let locks = Locks::builder().store(far.clone()).build().unwrap();
+    let error = locks.mutex("job").acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().ends_with("this store has no queue"), "{error}");
+    assert!(far.sent().is_empty(), "nothing was sent");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+#[expect(clippy::unwrap_used, reason = "a part of a test")]
 fn files(folder: &Path, name_ends: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() && !entry.ends_with("target") {

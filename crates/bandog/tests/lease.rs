@@ -69,6 +69,19 @@ async fn fixed_lease_is_never_renewed() {
 }
 
 #[tokio::test]
+async fn a_fixed_lease_is_renewed_by_hand() {
+    for world in World::both() {
+        let guard = world.locks().mutex("job").lease(secs(10)).max_renewals(0).acquire().await.unwrap();
+        world.pass(secs(6)).await;
+        guard.renew().await.unwrap();
+        world.pass(secs(6)).await;
+        assert!(guard.is_held(), "{guard:?}");
+        world.pass(secs(6)).await;
+        assert!(!guard.is_held(), "nobody renews it but the caller");
+    }
+}
+
+#[tokio::test]
 async fn renewals_can_be_numbered_and_holds_limited() {
     for world in World::both() {
         let locks = world.locks();

@@ -84,18 +84,20 @@ pub struct Push {
     pub news: News,
 }
 
-/// What a store can do. Unsupported requests are refused by the library before anything is sent.
+/// What a store can do. The library refuses a request for a lock before anything is sent when `queue`, `shared` or
+/// `permits` is missing for it; anything else the store itself answers with [`StoreErrorKind::Unsupported`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Stamps grow strictly per name: tokens fence.
+    /// Stamps grow strictly per name: tokens fence. Said for people; the library hands tokens out either way.
     pub fencing: bool,
-    /// Waiters queue in the store and are handed the lock. Without it the library polls.
+    /// Waiters queue in the store and are handed the lock. A store without it is not supported yet: every acquisition is
+    /// refused.
     pub queue: bool,
     /// Shared holds.
     pub shared: bool,
     /// Semaphores.
     pub permits: bool,
-    /// Listing and inspecting.
+    /// Listing and inspecting. Without it the store answers those with [`StoreErrorKind::Unsupported`].
     pub inspect: bool,
     /// Calls are answered within their first poll as a rule: no I/O, so they may run inside a `drop`.
     pub in_process: bool,

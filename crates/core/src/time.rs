@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A point on the client's own clock (CLOCK_BOOTTIME: it goes on while the machine sleeps), in nanoseconds.
+/// A point on the client's own clock, in nanoseconds: CLOCK_BOOTTIME on Linux, which goes on while the machine sleeps,
+/// and CLOCK_MONOTONIC elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Moment(u64);
 

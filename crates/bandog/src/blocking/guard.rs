@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::error::{AcquireError, ReleaseError, RenewError};
+use crate::error::{AcquireError, ErrorKind, Not, ReleaseError, RenewError};
 use crate::guard as free;
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
@@ -32,10 +32,28 @@ pub struct Guard<K: Held = Mutual> {
 }
 
 /// The guard of a reader.
+///
+/// ```
+/// let locks = bandog::blocking::Locks::connect("memory:")?;
+/// let reader: bandog::blocking::ReadGuard = locks.rwlock("cfg").read().acquire()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type ReadGuard = Guard<Reading>;
 /// The guard of a writer.
+///
+/// ```
+/// let locks = bandog::blocking::Locks::connect("memory:")?;
+/// let writer: bandog::blocking::WriteGuard = locks.rwlock("cfg").write().acquire()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type WriteGuard = Guard<Writing>;
 /// The guard of a semaphore's permits.
+///
+/// ```
+/// let locks = bandog::blocking::Locks::connect("memory:")?;
+/// let permit: bandog::blocking::PermitGuard = locks.semaphore("gpu", 4).acquire()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type PermitGuard = Guard<Permits>;
 
 pub(super) fn bound<K: Held>(guard: free::Guard<K>) -> Guard<K> {
@@ -48,6 +66,13 @@ impl<K: Held> Guard<K> {
     ///
     /// # Errors
     /// As [`crate::Guard::renew`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?;
+    /// guard.renew()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn renew(&self) -> Result<(), RenewError> {
         block_on((**self).renew())
     }
@@ -56,11 +81,27 @@ impl<K: Held> Guard<K> {
     ///
     /// # Errors
     /// As [`crate::Guard::release`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?;
+    /// guard.release()?;
+    /// assert!(locks.mutex("job").try_acquire()?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn release(self) -> Result<(), ReleaseError> {
         block_on(self.leave().release())
     }
 
     /// A guard that may go to another thread. This thread is no longer its owner: it may wait for the lock again.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?.unbind();
+    /// std::thread::spawn(move || drop(guard)).join().unwrap();
+    /// assert!(locks.mutex("job").acquire()?.is_held());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn unbind(self) -> free::Guard<K> {
         let guard = self.leave();
         guard.as_hold().unbind();
@@ -79,6 +120,13 @@ impl Guard<Reading> {
     ///
     /// # Errors
     /// As [`crate::ReadGuard::upgrade`]: the read guard comes back.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let reader = locks.rwlock("cfg").read().acquire()?;
+    /// let writer = reader.upgrade()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn upgrade(self) -> Result<WriteGuard, UpgradeError> {
         exchanged(block_on(self.leave().upgrade()))
     }
@@ -87,6 +135,13 @@ impl Guard<Reading> {
     ///
     /// # Errors
     /// As [`crate::ReadGuard::upgrade_within`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let reader = locks.rwlock("cfg").read().acquire()?;
+    /// let writer = reader.upgrade_within(std::time::Duration::from_secs(1))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn upgrade_within(self, wait: Duration) -> Result<WriteGuard, UpgradeError> {
         exchanged(block_on(self.leave().upgrade_within(wait)))
     }
@@ -104,6 +159,13 @@ impl Guard<Writing> {
     ///
     /// # Errors
     /// As [`crate::WriteGuard::downgrade`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let writer = locks.rwlock("cfg").write().acquire()?;
+    /// let reader = writer.downgrade()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn downgrade(self) -> Result<ReadGuard, RenewError> {
         block_on(self.leave().downgrade()).map(bound)
     }
@@ -135,11 +197,41 @@ impl<K: Held> fmt::Debug for Guard<K> {
 }
 
 /// Why an upgrade did not happen, with the read guard back.
+///
+/// ```
+/// let locks = bandog::blocking::Locks::connect("memory:")?;
+/// let other = locks.rwlock("cfg").read().acquire()?.unbind();
+/// let reader = locks.rwlock("cfg").read().acquire()?;
+/// let error = reader.upgrade_within(std::time::Duration::from_millis(5)).unwrap_err();
+/// println!("{error}");
+/// error.guard.release()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
-#[error("not upgraded: {reason}")]
+#[error("{}", Not("upgraded", reason))]
 pub struct UpgradeError {
     /// The read guard, as it was.
     pub guard: ReadGuard,
     /// Why.
     pub reason: Box<AcquireError>,
+}
+
+impl UpgradeError {
+    /// What sort of error it is: that of its reason.
+    ///
+    /// ```
+    /// use bandog::{ErrorKind, blocking::Locks};
+    /// use std::time::Duration;
+    ///
+    /// let locks = Locks::connect("memory:")?;
+    /// let other = locks.rwlock("cfg").read().acquire()?.unbind();
+    /// let one = locks.rwlock("cfg").read().acquire()?;
+    /// let error = one.upgrade_within(Duration::from_millis(5)).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Timeout);
+    /// assert!(error.guard.is_held(), "it still reads");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        self.reason.kind()
+    }
 }

@@ -37,11 +37,25 @@ struct State {
 
 impl Interrupt {
     /// Not yet interrupted.
+    ///
+    /// ```
+    /// assert!(!bandog::blocking::Interrupt::new().is_interrupted());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Ends every wait that watches this, now and from now on.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let stop = bandog::blocking::Interrupt::new();
+    /// stop.interrupt();
+    /// let held = locks.mutex("job").acquire()?.unbind();
+    /// let error = locks.mutex("job").interruptible(&stop).acquire().unwrap_err();
+    /// assert_eq!(error.kind(), bandog::ErrorKind::Interrupted);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn interrupt(&self) {
         let mut state = lock(&self.0);
         state.interrupted = true;
@@ -51,6 +65,12 @@ impl Interrupt {
     }
 
     /// Whether it was interrupted.
+    ///
+    /// ```
+    /// let stop = bandog::blocking::Interrupt::new();
+    /// stop.interrupt();
+    /// assert!(stop.is_interrupted());
+    /// ```
     pub fn is_interrupted(&self) -> bool {
         lock(&self.0).interrupted
     }

@@ -33,6 +33,14 @@ use park::block_on;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 
 /// A client of one store, for threads. Cheap to clone; clones share everything, also with the async side.
+///
+/// ```
+/// let locks = bandog::blocking::Locks::connect("memory:")?;
+/// let guard = locks.mutex("job").wait(std::time::Duration::from_secs(5)).acquire()?;
+/// guard.release()?;
+/// locks.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Locks(crate::Locks);
 
@@ -47,21 +55,44 @@ impl Locks {
     ///
     /// # Errors
     /// [`ConfigError`] names what is wrong with the URL or an option.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:?lease=10s")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn connect(url: &str) -> Result<Self, ConfigError> {
         block_on(crate::Locks::connect(url)).map(Self)
     }
 
     /// As [`crate::Locks::mutex`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Request::new(self.0.mutex(name))
     }
 
     /// As [`crate::Locks::rwlock`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let reader = locks.rwlock("cfg").read().acquire()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn rwlock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock(self.0.rwlock(name))
     }
 
     /// As [`crate::Locks::semaphore`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let permit = locks.semaphore("gpu", 4).acquire()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn semaphore(&self, name: impl AsRef<str>, capacity: u32) -> Semaphore {
         Request::new(self.0.semaphore(name, capacity))
     }
@@ -70,6 +101,13 @@ impl Locks {
     ///
     /// # Errors
     /// [`ConfigError::NoName`] when the configuration has no name.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let nightly = bandog::LockConfig::builder().name("nightly").build()?;
+    /// let guard = locks.configured(&nightly)?.acquire()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn configured(&self, config: &LockConfig) -> Result<Mutex, ConfigError> {
         self.0.configured(config).map(Request::new)
     }
@@ -78,6 +116,13 @@ impl Locks {
     ///
     /// # Errors
     /// [`AdminError`] when the store fails.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("order:1001").acquire()?;
+    /// assert_eq!(locks.list("order:*")?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn list(&self, pattern: impl AsRef<str>) -> Result<Vec<LockInfo>, AdminError> {
         block_on(self.0.list(pattern))
     }
@@ -86,6 +131,13 @@ impl Locks {
     ///
     /// # Errors
     /// [`AdminError`] when the name cannot be or the store fails.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?;
+    /// assert_eq!(locks.inspect("job")?.unwrap().record.holders.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>, AdminError> {
         block_on(self.0.inspect(name))
     }
@@ -94,6 +146,14 @@ impl Locks {
     ///
     /// # Errors
     /// [`AdminError`] when the name cannot be or the store fails.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?;
+    /// assert!(locks.revoke("job", "deploying")?.is_some());
+    /// assert!(!guard.is_held());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn revoke(&self, name: impl AsRef<str>, reason: impl Into<String>) -> Result<Option<Duration>, AdminError> {
         block_on(self.0.revoke(name, reason))
     }
@@ -102,11 +162,26 @@ impl Locks {
     ///
     /// # Errors
     /// [`ShutdownError`] says how many releases are unconfirmed.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?;
+    /// locks.shutdown()?;
+    /// assert!(!guard.is_held());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn shutdown(&self) -> Result<(), ShutdownError> {
         block_on(self.0.shutdown())
     }
 
     /// As [`crate::Locks::janitor`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// drop(locks.mutex("job").acquire()?);
+    /// println!("{} releases under way", locks.janitor().pending);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn janitor(&self) -> JanitorStats {
         self.0.janitor()
     }

@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bandog_core::lock::Outcome;
+use bandog_core::lock::{Outcome, Why};
 use bandog_core::op::Patience;
 use bandog_core::time::Moment;
 
-use crate::error::{AcquireError, RenewError};
+use crate::error::{AcquireError, ErrorKind, Not, RenewError};
 use crate::held::{Held, Reading, Writing};
 
 use super::{Guard, ReadGuard, WriteGuard};
@@ -40,6 +40,18 @@ impl Guard<Reading> {
     ///
     /// # Cancel safety
     /// Dropping the future releases the lock altogether.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// use std::time::Duration;
+    /// let reader = locks.rwlock("cfg").read().acquire().await?;
+    /// match reader.upgrade_within(Duration::from_secs(1)).await {
+    ///     Ok(writer) => writer.release().await?,
+    ///     Err(error) => error.guard.release().await?, // somebody else reads; so do we, until here
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn upgrade_within(self, wait: Duration) -> Result<WriteGuard, UpgradeError> {
         let until = self.hold.handle.clock.now() + wait;
         self.exchange(Patience::Queue, Some(until)).await
@@ -50,7 +62,13 @@ impl Guard<Reading> {
         let waiting = self.hold.waiting(|now, machine| machine.handle_upgrade(now, grip, patience, until));
         let (asker, outcome) = waiting.outcome().await;
         match outcome {
-            Outcome::Failed(why) => Err(UpgradeError { reason: Box::new(asker.error(why)), guard: self.refreshed() }),
+            Outcome::Failed(why) => {
+                let reason = match why {
+                    Why::WouldDeadlock => AcquireError::Reentered { place: asker.place() },
+                    why => asker.error(why),
+                };
+                Err(UpgradeError { reason: Box::new(reason), guard: self.refreshed() })
+            }
             Outcome::Done | Outcome::Granted { .. } => Ok(self.refreshed()),
         }
     }
@@ -64,6 +82,17 @@ impl Guard<Writing> {
     ///
     /// # Cancel safety
     /// Dropping the future releases the lock altogether.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let writer = locks.rwlock("cfg").write().acquire().await?;
+    /// let token = writer.token();
+    /// let reader = writer.downgrade().await?;
+    /// assert_eq!(reader.token(), token);
+    /// assert!(locks.rwlock("cfg").read().try_acquire().await?.is_some(), "others may read");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn downgrade(self) -> Result<ReadGuard, RenewError> {
         let grip = self.hold.grip;
         let waiting = self.hold.waiting(|now, machine| machine.handle_downgrade(now, grip));
@@ -86,11 +115,41 @@ impl<K: Held> Guard<K> {
 }
 
 /// Why an upgrade did not happen, with the read guard back.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let (one, two) = (locks.rwlock("cfg").read().acquire().await?, locks.rwlock("cfg").read().acquire().await?);
+/// let error = one.upgrade_within(std::time::Duration::from_millis(5)).await.unwrap_err();
+/// println!("{error}");
+/// error.guard.release().await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, thiserror::Error)]
-#[error("not upgraded: {reason}")]
+#[error("{}", Not("upgraded", reason))]
 pub struct UpgradeError {
     /// The read guard, as it was.
     pub guard: ReadGuard,
     /// Why.
     pub reason: Box<AcquireError>,
+}
+
+impl UpgradeError {
+    /// What sort of error it is: that of its reason.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let (one, two) = (locks.rwlock("cfg").read().acquire().await?, locks.rwlock("cfg").read().acquire().await?);
+    /// let error = one.upgrade_within(Duration::from_millis(5)).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Timeout);
+    /// assert!(error.guard.is_held(), "it still reads");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        self.reason.kind()
+    }
 }

@@ -26,6 +26,15 @@ pub use change::UpgradeError;
 /// resource, keeps a late write out.
 ///
 /// **Dropping is not immediate release**: the request goes out in the background. Use [`release`](Self::release) to wait for it.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("order:1001").acquire().await?;
+/// println!("{} is mine, under token {}", guard.name(), guard.token());
+/// drop(guard);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[must_use = "if unused, the lock is released at once"]
 #[clippy::has_significant_drop]
 pub struct Guard<K: Held = Mutual> {
@@ -37,13 +46,47 @@ pub struct Guard<K: Held = Mutual> {
 }
 
 /// The guard of a reader.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let reader: bandog::ReadGuard = locks.rwlock("cfg").read().acquire().await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type ReadGuard = Guard<Reading>;
 /// The guard of a writer.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let writer: bandog::WriteGuard = locks.rwlock("cfg").write().acquire().await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type WriteGuard = Guard<Writing>;
 /// The guard of a semaphore's permits.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let permit: bandog::PermitGuard = locks.semaphore("gpu", 4).acquire().await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type PermitGuard = Guard<Permits>;
 
 /// How a hold stands.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// use bandog::GuardState;
+/// let guard = locks.mutex("job").acquire().await?;
+/// match guard.state() {
+///     GuardState::Held { remaining } => println!("go on: {remaining:?} without a renewal"),
+///     GuardState::Uncertain { remaining } => println!("the store is silent: wind up within {remaining:?}"),
+///     GuardState::Lost { reason } => println!("stop: {reason}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuardState {
     /// Held.
@@ -64,6 +107,16 @@ pub enum GuardState {
 }
 
 /// A view of a hold: for looking, not for releasing. Cheap to clone; outlives the guard.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let guard = locks.mutex("job").acquire().await?;
+/// let hold = guard.hold();
+/// guard.release().await?;
+/// assert!(!hold.is_held());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Hold {
     handle: Handle,
@@ -74,21 +127,53 @@ pub struct Hold {
 
 impl Hold {
     /// The fencing token. Hand it to the resource, which refuses anything lower than the highest it has seen.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let hold = locks.mutex("job").acquire().await?.hold();
+    /// println!("UPDATE job SET fence = {0} WHERE fence <= {0}", hold.token());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn token(&self) -> Token {
         self.token
     }
 
     /// The lock name.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert_eq!(guard.hold().name(), "job");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn name(&self) -> &str {
         self.cohort.name().as_str()
     }
 
     /// Whether the lock is held now, by our own clock. No request to the store.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert!(guard.hold().is_held());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn is_held(&self) -> bool {
         !matches!(self.state(), GuardState::Lost { .. })
     }
 
     /// What is left of the lease, by our own clock: zero once it is lost.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert!(guard.hold().remaining() <= std::time::Duration::from_secs(30));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn remaining(&self) -> Duration {
         match self.state() {
             GuardState::Held { remaining } | GuardState::Uncertain { remaining } => remaining,
@@ -97,6 +182,14 @@ impl Hold {
     }
 
     /// How the hold stands now. No request to the store.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert!(matches!(guard.hold().state(), bandog::GuardState::Held { .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn state(&self) -> GuardState {
         let now = self.handle.clock.now();
         let state = self.cohort.lock();
@@ -111,11 +204,27 @@ impl Hold {
     }
 
     /// How often the owner has entered.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert_eq!(guard.hold().depth(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn depth(&self) -> u8 {
         self.cohort.lock().machine.word(self.grip).depth()
     }
 
     /// The state word: bits 24–31 lock state, 16–23 depth of re-entry, 0–15 reserved.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert_eq!(guard.hold().word(), 0x0101_0000, "held, one deep");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn word(&self) -> u32 {
         self.cohort.lock().machine.word(self.grip).bits()
     }
@@ -127,6 +236,16 @@ impl Hold {
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// let lost = guard.hold().lost();
+    /// locks.revoke("job", "deploying").await?;
+    /// assert_eq!(lost.await.to_string(), "revoked: deploying");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static + use<> {
         let now = self.handle.clock.now();
         let losses = self.cohort.lock().watch_loss(now, self.grip, self.token);
@@ -195,38 +314,105 @@ impl<K: Held> Guard<K> {
     }
 
     /// A view of the hold for others to look at.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// let hold = guard.hold();
+    /// tokio::spawn(async move { println!("{} is held: {}", hold.name(), hold.is_held()) });
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn hold(&self) -> Hold {
         self.hold.clone()
     }
 
     /// The fencing token. Hand it to the resource, which refuses anything lower than the highest it has seen.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let first = locks.mutex("job").acquire().await?;
+    /// let token = first.token();
+    /// first.release().await?;
+    /// assert!(locks.mutex("job").acquire().await?.token() > token, "a later hold, a higher token");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn token(&self) -> Token {
         self.hold.token()
     }
 
     /// The lock name.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert_eq!(guard.name(), "job");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn name(&self) -> &str {
         self.hold.name()
     }
 
     /// Whether the lock is held now, by our own clock. No request to the store.
     ///
-    /// True means: no other holder was told so before this instant. It may be lost right after; see [`lost`](Self::lost).
+    /// True means: no other holder is told so at this instant. It may be lost right after; see [`lost`](Self::lost).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert!(guard.is_held());
+    /// locks.shutdown().await?;
+    /// assert!(!guard.is_held());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn is_held(&self) -> bool {
         self.hold.is_held()
     }
 
     /// What is left of the lease, by our own clock: zero once it is lost.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// use std::time::Duration;
+    /// let guard = locks.mutex("job").lease(Duration::from_secs(10)).acquire().await?;
+    /// assert!(guard.remaining() < Duration::from_secs(10), "a margin is kept");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn remaining(&self) -> Duration {
         self.hold.remaining()
     }
 
     /// How the hold stands now. No request to the store.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// use bandog::{GuardState, LossReason};
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert!(matches!(guard.state(), GuardState::Held { .. }));
+    /// locks.shutdown().await?;
+    /// assert_eq!(guard.state(), GuardState::Lost { reason: LossReason::Shutdown });
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn state(&self) -> GuardState {
         self.hold.state()
     }
 
     /// How often the owner has entered.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let me = bandog::Owner::new();
+    /// let outer = locks.mutex("job").owner(&me).reentrant().acquire().await?;
+    /// let inner = locks.mutex("job").owner(&me).reentrant().acquire().await?;
+    /// assert_eq!(outer.depth(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn depth(&self) -> u8 {
         self.hold.depth()
     }
@@ -252,7 +438,8 @@ impl<K: Held> Guard<K> {
         self.hold.lost()
     }
 
-    /// Renews the lease now, out of turn.
+    /// Renews the lease now, out of turn; also one that renews no more by itself
+    /// ([`max_renewals`](crate::Request::max_renewals)).
     ///
     /// # Errors
     /// [`RenewError::Lost`] when the hold is over, [`RenewError::Store`] when the store did not confirm; then the guard
@@ -260,6 +447,14 @@ impl<K: Held> Guard<K> {
     ///
     /// # Cancel safety
     /// Dropping the future does not stop the renewal.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// guard.renew().await?; // the whole lease lies ahead again
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn renew(&self) -> Result<(), RenewError> {
         let grip = self.hold.grip;
         let waiting = self.hold.waiting(|now, machine| machine.handle_renew(now, grip));
@@ -275,6 +470,15 @@ impl<K: Held> Guard<K> {
     ///
     /// # Cancel safety
     /// The release is under way with the call; dropping the future does not stop it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// guard.release().await?;
+    /// assert!(locks.mutex("job").try_acquire().await?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         self.released = true;
         self.alert_hold();

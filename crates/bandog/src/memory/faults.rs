@@ -11,6 +11,12 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// How an operation goes wrong.
+///
+/// ```
+/// use bandog::{Fault, MemoryStore, OpKind};
+/// let store = MemoryStore::new();
+/// store.inject(OpKind::Renew, Fault::LoseReply, 3);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -34,6 +40,11 @@ pub enum Fault {
 }
 
 /// Which operations a fault is for.
+///
+/// ```
+/// use bandog::{Fault, MemoryStore, OpKind};
+/// MemoryStore::new().inject(OpKind::Any, Fault::Refuse, u32::MAX); // nothing works
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OpKind {

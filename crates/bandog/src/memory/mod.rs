@@ -31,6 +31,16 @@ use wall::Wall;
 pub use faults::{Fault, OpKind};
 
 /// The ledger in memory. Clones share their locks.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use bandog::{Locks, MemoryStore};
+/// let store = MemoryStore::new();
+/// let (one, two) = (Locks::builder().store(store.clone()).build()?, Locks::builder().store(store).build()?);
+/// let guard = one.mutex("job").acquire().await?;
+/// assert!(two.mutex("job").try_acquire().await?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct MemoryStore(Arc<Shared>);
 
@@ -46,21 +56,46 @@ struct Shared {
 
 impl MemoryStore {
     /// A store of its own.
+    ///
+    /// ```
+    /// let locks = bandog::Locks::builder().store(bandog::MemoryStore::new()).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
 
     /// A store on another clock.
+    ///
+    /// ```
+    /// let clock = bandog::VirtualClock::new();
+    /// let store = bandog::MemoryStore::with_clock(clock.clock());
+    /// ```
     pub fn with_clock(clock: Clock) -> Self {
         Self::with_limits(clock, Limits::default())
     }
 
     /// A store on another clock and with other limits.
+    ///
+    /// ```
+    /// use bandog::{Clock, MemoryStore, ledger::Limits};
+    /// let store = MemoryStore::with_limits(Clock::system(), Limits { waiters: 10, ..Limits::default() });
+    /// ```
     pub fn with_limits(clock: Clock, limits: Limits) -> Self {
         Self::build(String::new(), clock, limits)
     }
 
     /// The store that everyone in this process shares who gives the same name.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{Locks, MemoryStore};
+    /// let one = Locks::builder().store(MemoryStore::named("shop")).build()?;
+    /// let two = Locks::connect("memory:shop").await?;
+    /// let guard = one.mutex("job").acquire().await?;
+    /// assert!(two.mutex("job").try_acquire().await?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn named(name: &str) -> Self {
         static NAMED: LazyLock<Mutex<HashMap<String, Weak<Shared>>>> = LazyLock::new(Mutex::default);
         let mut named = lock(&NAMED);
@@ -95,11 +130,36 @@ impl MemoryStore {
     }
 
     /// Ends every fault that was injected and has not happened yet.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{Fault, Locks, MemoryStore, OpKind};
+    /// let store = MemoryStore::new();
+    /// let locks = Locks::builder().store(store.clone()).build()?;
+    /// store.inject(OpKind::Any, Fault::Refuse, u32::MAX);
+    /// assert!(locks.mutex("job").try_acquire().await.is_err());
+    /// store.heal();
+    /// assert!(locks.mutex("other").try_acquire().await?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn heal(&self) {
         self.0.faults.clear();
     }
 
     /// Ends every hold of a lock now, as if its lease had run out. Waiters are served; the holder is not told.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{LockName, Locks, LossReason, MemoryStore};
+    /// let store = MemoryStore::new();
+    /// let locks = Locks::builder().store(store.clone()).build()?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// store.expire(&LockName::new("job")?);
+    /// assert!(guard.is_held(), "not told yet");
+    /// assert!(guard.renew().await.is_err());
+    /// assert_eq!(guard.lost().await, LossReason::Gone);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn expire(&self, name: &LockName) {
         let mut records = lock(&self.0.records);
         let now = self.now(&records);
@@ -109,21 +169,63 @@ impl MemoryStore {
     }
 
     /// Deletes a lock's record, as an operator or an eviction would.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{LockName, Locks, MemoryStore};
+    /// let store = MemoryStore::new();
+    /// let locks = Locks::builder().store(store.clone()).build()?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// store.delete(&LockName::new("job")?);
+    /// assert!(guard.renew().await.is_err(), "found out");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn delete(&self, name: &LockName) {
         lock(&self.0.records).delete(name);
     }
 
     /// Restarts the store: every record is gone, and replies come from a new run.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{Locks, MemoryStore};
+    /// let store = MemoryStore::new();
+    /// let locks = Locks::builder().store(store.clone()).build()?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// store.restart();
+    /// assert!(guard.renew().await.is_err(), "the store has forgotten it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn restart(&self) {
         lock(&self.0.records).restart();
     }
 
     /// How many records the store keeps, tombstones included.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{Locks, MemoryStore};
+    /// let store = MemoryStore::new();
+    /// let locks = Locks::builder().store(store.clone()).build()?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert_eq!(store.records(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn records(&self) -> usize {
         lock(&self.0.records).len()
     }
 
     /// How many operations it has applied.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::{Locks, MemoryStore};
+    /// let store = MemoryStore::new();
+    /// let locks = Locks::builder().store(store.clone()).build()?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// assert_eq!(store.applied(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn applied(&self) -> u64 {
         lock(&self.0.records).applied
     }
