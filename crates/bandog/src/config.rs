@@ -214,8 +214,8 @@ pub(crate) fn variable(option: &str) -> String {
     format!("BANDOG_{}", option.to_uppercase())
 }
 
-/// Every option that [`LockConfig::set`] knows.
-pub(crate) const OPTIONS: &[&str] = &[
+/// Every option that is settable by name: those of a lock, then those of a client.
+pub(crate) const EVERY: &[&str] = &[
     "lease",
     "wait",
     "renew_every",
@@ -229,7 +229,14 @@ pub(crate) const OPTIONS: &[&str] = &[
     "alert_wait",
     "alert_renewal",
     "watchdog_period",
+    "claim_window",
+    "response_timeout",
+    "unavailable_after",
+    "label",
 ];
+
+/// Every option that [`LockConfig::set`] knows.
+pub(crate) const OPTIONS: &[&str] = EVERY.split_at(13).0;
 
 /// Builds a [`LockConfig`].
 ///

@@ -11,7 +11,7 @@ use bandog_core::mode::Mode;
 use bandog_core::store::Store;
 
 use crate::clock::Clock;
-use crate::config::{ConfigError, LockConfig, OPTIONS, duration, variable};
+use crate::config::{ConfigError, EVERY, LockConfig, OPTIONS, duration, variable};
 use crate::driver::{Driver, Handle, JanitorStats, Parts};
 use crate::error::ShutdownError;
 use crate::memory::MemoryStore;
@@ -203,26 +203,6 @@ impl fmt::Debug for Locks {
 
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 const JANITOR_LIMIT: usize = 65_536;
-/// Every option that [`LocksBuilder::set`] knows: a lock's, and the client's own.
-const EVERY: &[&str] = &[
-    "lease",
-    "wait",
-    "renew_every",
-    "max_renewals",
-    "max_hold",
-    "fair",
-    "retry_first",
-    "retry_max",
-    "recovery",
-    "alert_hold",
-    "alert_wait",
-    "alert_renewal",
-    "watchdog_period",
-    "claim_window",
-    "response_timeout",
-    "unavailable_after",
-    "label",
-];
 
 // An address may carry a password.
 fn redacted(url: &str) -> String {
