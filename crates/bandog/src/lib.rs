@@ -41,6 +41,17 @@ pub use acquire::{Acquire, TryAcquire};
 pub use admin::LockInfo;
 pub use clock::{Clock, VirtualClock};
 pub use config::{ConfigError, LockConfig, LockConfigBuilder};
+/// Releases that nobody waits for, in numbers.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// drop(locks.mutex("job").acquire().await?);
+/// let bandog::JanitorStats { pending, limit, .. } = locks.janitor();
+/// assert!(pending <= limit);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+///
 pub use driver::JanitorStats;
 pub use error::{
     AcquireError, AdminError, ErrorKind, HeldBy, Place, ReleaseError, RenewError, RunError, ShutdownError,

@@ -16,6 +16,14 @@ use super::thread;
 ///
 /// Everything for looking comes from [`crate::Guard`] by deref: `token`, `is_held`, `remaining`, `state`, `lost`.
 ///
+/// ```
+/// let locks = bandog::blocking::Locks::connect("memory:")?;
+/// let guard = locks.mutex("job").acquire()?;
+/// println!("{} is mine, under token {}", guard.name(), guard.token());
+/// drop(guard);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// It does not leave its thread; [`unbind`](Self::unbind) makes one that may:
 ///
 /// ```compile_fail,E0277
