@@ -349,24 +349,45 @@ impl LockConfigBuilder {
     }
 
     /// What to do when the lock is lost, besides telling its guard.
+    ///
+    /// ```
+    /// use bandog::{LockConfig, Recovery};
+    /// let config = LockConfig::builder().recovery(Recovery::Release).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recovery(mut self, recovery: Recovery) -> Self {
         self.0.options.recovery = recovery;
         self
     }
 
     /// Warns in the log when the lock was held for longer than this.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().alert_hold(std::time::Duration::from_secs(60)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn alert_hold(mut self, longer_than: Duration) -> Self {
         self.0.options.alerts.hold = Some(longer_than);
         self
     }
 
     /// Warns in the log when the wait for the lock took longer than this.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().alert_wait(std::time::Duration::from_secs(10)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn alert_wait(mut self, longer_than: Duration) -> Self {
         self.0.options.alerts.wait = Some(longer_than);
         self
     }
 
     /// Warns in the log when a renewal was answered later than this. Counts for the client, in its defaults.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().alert_renewal(std::time::Duration::from_secs(1)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn alert_renewal(mut self, later_than: Duration) -> Self {
         self.0.options.alerts.renewal = Some(later_than);
         self
@@ -374,6 +395,11 @@ impl LockConfigBuilder {
 
     /// How often the renewal thread looks at the clock even if no timer is due: a machine that slept is noticed within
     /// it. Counts for the client, in its defaults.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().watchdog_period(std::time::Duration::from_secs(5)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn watchdog_period(mut self, period: Duration) -> Self {
         self.0.options.watchdog_period = period;
         self
