@@ -126,11 +126,7 @@ impl Keeper {
             return;
         }
         match next {
-            // Timers stand still while the machine sleeps, leases do not: looked at again before long.
-            Some(_) => {
-                let until = if clock.is_virtual() { until } else { until.min(clock.now() + at_most) };
-                let _ = first(self.bell.notified(), clock.sleep_until(until)).await;
-            }
+            Some(_) => drop(first(self.bell.notified(), clock.nap_until(until, at_most)).await),
             None => self.bell.notified().await,
         }
     }

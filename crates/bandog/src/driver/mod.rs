@@ -108,6 +108,7 @@ impl Driver {
     /// Starts the keeper and begins to listen.
     pub(crate) fn start(parts: Parts) -> std::io::Result<Handle> {
         let Parts { store, client, clock, settings, defaults, reentrant, janitor_limit, drain_within } = parts;
+        clock.start()?;
         let (keeper, runtime) = Keeper::new(&clock)?;
         let driver = Arc::new_cyclic(|weak| Self {
             mailbox: Arc::new(Mailbox(Weak::clone(weak))),
