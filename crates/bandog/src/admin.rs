@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, RecordView, Revoke, Revoked, Target};
-use bandog_core::store::{Listing, StoreError, StoreErrorKind};
+use bandog_core::store::{Answer, Listing};
 
-use crate::driver::first_of;
 use crate::error::AdminError;
 use crate::locks::Locks;
 use crate::request::excerpt;
@@ -125,16 +124,9 @@ impl Locks {
         Ok(longest)
     }
 
-    async fn answer<T>(
-        &self,
-        doing: &'static str,
-        answer: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, AdminError> {
-        let patience = self.handle.clock.now() + self.handle.settings.response;
-        let late = || StoreError::not_executed(StoreErrorKind::Unavailable, "the store did not answer in time");
-        let result = first_of(answer, self.handle.clock.sleep_until(patience)).await;
+    async fn answer<T: Send + 'static>(&self, doing: &'static str, answer: Answer<T>) -> Result<T, AdminError> {
         let store: Arc<str> = self.handle.store.to_string().into();
-        result.unwrap_or_else(|| Err(late())).map_err(|source| AdminError::Store { store, doing, source })
+        self.handle.answer(answer).await.map_err(|source| AdminError::Store { store, doing, source })
     }
 
     fn checked(&self, name: &str) -> Result<LockName, AdminError> {

@@ -8,14 +8,13 @@ use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
 
 use crate::clock::boot_time;
-use crate::driver::lock;
 
 /// Longer than this nobody trusts a monotonic timer.
 const NAP: Duration = Duration::from_secs(1);
@@ -124,6 +123,11 @@ impl State {
         let later = self.sleepers.split_off(&(now, u64::MAX));
         std::mem::replace(&mut self.sleepers, later).into_values().collect()
     }
+}
+
+// The real mutex, also where `crate::sync` has another: the system's time is nothing to try in many orders.
+fn lock(mutex: &Mutex<State>) -> MutexGuard<'_, State> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // One user's waker must not end everybody's timers.

@@ -34,7 +34,6 @@ use crate::config::LockConfig;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
-pub(crate) use calls::first as first_of;
 use calls::poll_once;
 pub(crate) use cohort::Cohort;
 use cohort::{State, Wanted};
