@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Ticket};
+use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Ticket};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
@@ -77,22 +77,30 @@ impl State {
         }
     }
 
-    /// A view of a hold's loss, now and in future; `None` when the hold was released.
-    pub(crate) fn watch_loss(&mut self, now: Moment, grip: Grip, token: Token) -> Option<Losses> {
-        self.machine.token(grip).filter(|known| *known == token)?;
-        let lost = match self.machine.state(now, grip) {
-            Some(HoldState::Lost(reason)) => Some(reason),
-            _ => None,
-        };
-        if let Some((_, sender)) = self.watchers.iter().find(|(watched, _)| *watched == grip) {
-            if lost.is_some() {
-                sender.send_replace(lost);
-            }
+    /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
+    pub(crate) fn watch_loss(&mut self, grip: Grip, token: Token) -> Option<Losses> {
+        self.owned(grip, token)?;
+        if let Some(sender) = self.watcher(grip) {
             return Some(sender.subscribe());
         }
-        let (sender, receiver) = watch::channel(lost);
+        let (sender, receiver) = watch::channel(None);
         self.watchers.push((grip, sender));
         Some(receiver)
+    }
+
+    /// Why a hold that is watched is lost, if it is by now.
+    pub(crate) fn loss(&self, now: Moment, grip: Grip, token: Token) -> Option<LossReason> {
+        self.watcher(grip)?;
+        self.machine.loss(now, self.owned(grip, token)?)
+    }
+
+    /// The grip, if it is still this token's: it may have passed on to another.
+    pub(crate) fn owned(&self, grip: Grip, token: Token) -> Option<Grip> {
+        (self.machine.token(grip)? == token).then_some(grip)
+    }
+
+    fn watcher(&self, grip: Grip) -> Option<&watch::Sender<Option<LossReason>>> {
+        self.watchers.iter().find(|(watched, _)| *watched == grip).map(|(_, sender)| sender)
     }
 
     /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
@@ -138,7 +146,7 @@ impl State {
     }
 
     fn tell_loss(&self, grip: Grip, reason: &LossReason) {
-        if let Some((_, sender)) = self.watchers.iter().find(|(watched, _)| *watched == grip) {
+        if let Some(sender) = self.watcher(grip) {
             sender.send_replace(Some(reason.clone()));
         }
     }

@@ -35,7 +35,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
 use calls::poll_once;
-pub(crate) use cohort::Cohort;
+pub(crate) use cohort::{Cohort, Losses};
 use cohort::{State, Wanted};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
