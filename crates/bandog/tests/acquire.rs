@@ -176,6 +176,15 @@ async fn run_does_not_go_on_after_a_pause() {
 }
 
 #[tokio::test]
+async fn run_tells_a_loss_that_only_its_release_noticed() {
+    for world in World::both() {
+        let store = world.store.clone();
+        let result = world.locks().mutex("job").run(|_| async move { store.delete(&common::name("job")) }).await;
+        assert!(matches!(&result, Err(RunError::Lost { reason: LossReason::Gone, .. })), "{result:?}");
+    }
+}
+
+#[tokio::test]
 async fn dropped_future_leaves_nothing_behind() {
     for world in World::both() {
         let (a, b) = (world.locks(), world.locks());
