@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Outcome, Released, Ticket, Why};
+use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Outcome, Released, Ticket, Why, Word};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
@@ -205,7 +205,7 @@ impl Hold {
         }
     }
 
-    /// How often the owner has entered.
+    /// How often the owner has entered: zero once it was released.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -215,10 +215,10 @@ impl Hold {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn depth(&self) -> u8 {
-        self.cohort.lock().machine.word(self.grip).depth()
+        self.state_word().depth()
     }
 
-    /// The state word: bits 24–31 lock state, 16–23 depth of re-entry, 0–15 reserved.
+    /// The state word: bits 24–31 lock state, 16–23 depth of re-entry, 0–15 reserved. Zero once it was released.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -228,7 +228,12 @@ impl Hold {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn word(&self) -> u32 {
-        self.cohort.lock().machine.word(self.grip).bits()
+        self.state_word().bits()
+    }
+
+    fn state_word(&self) -> Word {
+        let state = self.cohort.lock();
+        state.owned(self.grip, self.token).map(|grip| state.machine.word(grip)).unwrap_or_default()
     }
 
     /// Resolves with the reason when the lock is lost; never, if it is released first.
