@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, RecordView, Revoke, Revoked, Target};
+use bandog_core::pattern::Pattern;
 use bandog_core::store::{Answer, Listing};
 
+use crate::config::ConfigError;
 use crate::error::AdminError;
 use crate::locks::Locks;
 use crate::request::excerpt;
@@ -35,7 +37,7 @@ impl Locks {
     /// Every lock that somebody holds or waits for and whose name matches the glob (`*`, `?`, `[a-z]`, `\` escapes).
     ///
     /// # Errors
-    /// [`AdminError`] when the store fails.
+    /// [`AdminError`] when the glob cannot be or the store fails.
     ///
     /// # Cancel safety
     /// Only looks.
@@ -48,8 +50,10 @@ impl Locks {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn list(&self, pattern: impl AsRef<str>) -> Result<Vec<LockInfo>, AdminError> {
+        let pattern = pattern.as_ref();
+        Pattern::new(pattern).map_err(|error| self.invalid(pattern, error.into()))?;
         let mut found = Vec::new();
-        let mut query = Listing { pattern: Some(pattern.as_ref().to_owned()), after: None, limit: 0 };
+        let mut query = Listing { pattern: Some(pattern.to_owned()), after: None, limit: 0 };
         loop {
             let page = self.answer("listing", self.handle.store.list(query.clone())).await?;
             found.extend(page.rows.into_iter().map(|(name, record)| LockInfo { name, record }));
@@ -130,11 +134,10 @@ impl Locks {
     }
 
     fn checked(&self, name: &str) -> Result<LockName, AdminError> {
-        let store = || self.handle.store.to_string().into();
-        LockName::new(name).map_err(|error| AdminError::Invalid {
-            lock: excerpt(name),
-            store: store(),
-            reason: error.into(),
-        })
+        LockName::new(name).map_err(|error| self.invalid(name, error.into()))
+    }
+
+    fn invalid(&self, given: &str, reason: ConfigError) -> AdminError {
+        AdminError::Invalid { lock: excerpt(given), store: self.handle.store.to_string().into(), reason }
     }
 }

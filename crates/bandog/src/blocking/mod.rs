@@ -116,7 +116,7 @@ impl Locks {
     /// As [`crate::Locks::list`].
     ///
     /// # Errors
-    /// [`AdminError`] when the store fails.
+    /// [`AdminError`] when the glob cannot be or the store fails.
     ///
     /// ```
     /// let locks = bandog::blocking::Locks::connect("memory:")?;
