@@ -13,6 +13,7 @@ use bandog_core::op::Reply;
 use bandog_core::store::{Answer, StoreError};
 use tokio::sync::oneshot;
 
+use super::shield::{shield, shielded};
 use super::{Cohort, Driver};
 use crate::blocking::is_blocking;
 use crate::sync::Handle;
@@ -25,13 +26,15 @@ impl Driver {
             return self.keeper.post(Arc::clone(cohort), errand, op);
         }
         let store = if lane == Lane::Claims { &self.store } else { &self.renewals };
-        let mut answer = store.apply(cohort.name().clone(), op);
-        if !self.may_poll() {
-            return self.finish_later(cohort, errand, answer);
-        }
-        match poll_once(&mut answer) {
-            Poll::Ready(result) => self.reply(cohort, errand, result),
-            Poll::Pending => self.finish_later(cohort, errand, answer),
+        let begun = shield("a store", || {
+            let mut answer = store.apply(cohort.name().clone(), op);
+            let polled = if self.may_poll() { poll_once(&mut answer) } else { Poll::Pending };
+            (answer, polled)
+        });
+        match begun {
+            Some((_, Poll::Ready(result))) => self.reply(cohort, errand, result),
+            Some((answer, Poll::Pending)) => self.finish_later(cohort, errand, answer),
+            None => self.reply(cohort, errand, Err(StoreError::unknown("the store panicked"))),
         }
     }
 
@@ -79,7 +82,7 @@ impl Driver {
         let call = Call { driver: Arc::clone(self), cohort: Arc::clone(cohort), errand: Some(errand) };
         let task = async move {
             let silent = clock.sleep_until(patience);
-            let result = first(answer, silent).await;
+            let result = first(shielded("a store", answer), silent).await.flatten();
             call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
         };
         match self.home() {

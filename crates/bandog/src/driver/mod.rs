@@ -13,6 +13,7 @@ mod janitor;
 mod keeper;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
+mod shield;
 mod tracked;
 
 use std::collections::HashMap;
@@ -193,7 +194,7 @@ impl Driver {
         if wanted.unsettled < 0 {
             self.janitor.settled(wanted.unsettled.unsigned_abs());
         }
-        wanted.wakers.into_iter().for_each(Waker::wake);
+        wanted.wakers.into_iter().for_each(shield::wake);
         for action in wanted.actions {
             self.send(cohort, action);
         }
