@@ -1,4 +1,4 @@
-//! Code of others that panics: a waker, a store. The other locks of the client do not suffer.
+//! Code of others that panics or calls back: a waker, a store. The locks of the client do not suffer.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::thread;
 
 use bandog::op::{Op, Reply};
 use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
-use bandog::{LockName, Locks, MemoryStore, VirtualClock};
+use bandog::{Hold, LockName, Locks, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
 use common::{World, poll, ready, secs};
@@ -139,5 +139,53 @@ fn a_store_that_panics_has_not_answered() {
         let _ = poll(&mut other);
         clock.advance_blocking(secs(60));
         assert!(ready(&mut other).unwrap().is_held());
+    });
+}
+
+/// Looks at the lock when it is woken and when it is dropped.
+struct Looks(Hold);
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        self.0.state();
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.0.state();
+    }
+}
+
+#[test]
+fn a_waker_may_look_at_its_lock() {
+    within_limits(|| {
+        for world in World::both() {
+            let locks = world.locks();
+            let guard = bandog::blocking::Locks::from(locks.clone()).mutex("job").acquire().unwrap().unbind();
+            let looks = || Waker::from(Arc::new(Looks(guard.hold())));
+            // Replaced, cancelled, timed out; told of a loss, and of a release.
+            let mut waits = locks.mutex("job").acquire();
+            for _ in 0..2 {
+                assert!(Pin::new(&mut waits).poll(&mut Context::from_waker(&looks())).is_pending());
+            }
+            drop(waits);
+            let mut waits = locks.mutex("job").wait(secs(1)).acquire();
+            assert!(Pin::new(&mut waits).poll(&mut Context::from_waker(&looks())).is_pending());
+            world.clock.advance_blocking(secs(2));
+            assert!(ready(&mut waits).is_err());
+            let mut lost = Box::pin(guard.lost());
+            assert!(lost.as_mut().poll(&mut Context::from_waker(&looks())).is_pending());
+            world.store.delete(&common::name("job"));
+            world.clock.advance_blocking(secs(11));
+            assert!(!guard.is_held());
+            ready(&mut lost);
+            let guard = bandog::blocking::Locks::from(locks.clone()).mutex("job").acquire().unwrap().unbind();
+            let waker = Waker::from(Arc::new(Looks(guard.hold())));
+            let mut lost = Box::pin(guard.lost());
+            assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            drop(guard);
+            assert!(poll(&mut lost).is_pending());
+        }
     });
 }

@@ -15,7 +15,7 @@ use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Asker, Waiting, place};
-use crate::driver::{Cohort, Handle, Losses};
+use crate::driver::{Cohort, Forgotten, Handle, Losses};
 use crate::error::{Place, ReleaseError, RenewError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
@@ -295,15 +295,17 @@ impl Hold {
             return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
         let now = self.handle.clock.now();
-        state.forget_watchers(now, grip);
+        let forgotten = state.forget_watchers(now, grip);
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        self.handle.run_at(now, &self.cohort, state, |machine| {
+        let released = self.handle.run_at(now, &self.cohort, state, |machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }
             machine.handle_abandon(now, grip);
             Released::Now(Ok(()))
-        })
+        });
+        forgotten.map(Forgotten::tell);
+        released
     }
 }
 
