@@ -15,7 +15,7 @@ use crate::sync::thread::{self, Thread};
 use crate::sync::thread_local;
 
 thread_local! {
-    static BLOCKING: Cell<bool> = Cell::new(false);
+    static BLOCKING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// While it lives, the thread may come to wait for whatever it sends.

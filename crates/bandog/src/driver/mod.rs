@@ -37,7 +37,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
 use calls::poll_once;
-pub(crate) use cohort::{Cohort, Forgotten, Losses};
+pub(crate) use cohort::{Cohort, Losses};
 use cohort::{State, Wanted, tell_loss};
 use janitor::Janitor;
 pub use janitor::JanitorStats;

@@ -15,7 +15,7 @@ use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Asker, Waiting, place};
-use crate::driver::{Cohort, Forgotten, Handle, Losses};
+use crate::driver::{Cohort, Handle, Losses};
 use crate::error::{Place, ReleaseError, RenewError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
@@ -304,7 +304,9 @@ impl Hold {
             machine.handle_abandon(now, grip);
             Released::Now(Ok(()))
         });
-        forgotten.map(Forgotten::tell);
+        if let Some(forgotten) = forgotten {
+            forgotten.tell();
+        }
         released
     }
 }
