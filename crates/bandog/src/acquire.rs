@@ -230,8 +230,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(Asker { handle, cohort, .. }) = &self.asker {
-            let ticket = self.ticket;
-            handle.with(cohort, |now, machine| machine.handle_cancel(now, ticket));
+            handle.cancel(cohort, self.ticket);
         }
     }
 }

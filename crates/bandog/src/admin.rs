@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, RecordView, Revoke, Revoked, Target};
-use bandog_core::store::{Listing, StoreError, StoreErrorKind};
+use bandog_core::pattern::Pattern;
+use bandog_core::store::{Answer, Listing};
 
-use crate::driver::first_of;
+use crate::config::ConfigError;
 use crate::error::AdminError;
 use crate::locks::Locks;
 use crate::request::excerpt;
@@ -36,7 +37,7 @@ impl Locks {
     /// Every lock that somebody holds or waits for and whose name matches the glob (`*`, `?`, `[a-z]`, `\` escapes).
     ///
     /// # Errors
-    /// [`AdminError`] when the store fails.
+    /// [`AdminError`] when the glob cannot be or the store fails.
     ///
     /// # Cancel safety
     /// Only looks.
@@ -49,8 +50,10 @@ impl Locks {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn list(&self, pattern: impl AsRef<str>) -> Result<Vec<LockInfo>, AdminError> {
+        let pattern = pattern.as_ref();
+        Pattern::new(pattern).map_err(|error| self.invalid(pattern, error.into()))?;
         let mut found = Vec::new();
-        let mut query = Listing { pattern: Some(pattern.as_ref().to_owned()), after: None, limit: 0 };
+        let mut query = Listing { pattern: Some(pattern.to_owned()), after: None, limit: 0 };
         loop {
             let page = self.answer("listing", self.handle.store.list(query.clone())).await?;
             found.extend(page.rows.into_iter().map(|(name, record)| LockInfo { name, record }));
@@ -125,24 +128,16 @@ impl Locks {
         Ok(longest)
     }
 
-    async fn answer<T>(
-        &self,
-        doing: &'static str,
-        answer: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, AdminError> {
-        let patience = self.handle.clock.now() + self.handle.settings.response;
-        let late = || StoreError::not_executed(StoreErrorKind::Unavailable, "the store did not answer in time");
-        let result = first_of(answer, self.handle.clock.sleep_until(patience)).await;
+    async fn answer<T: Send + 'static>(&self, doing: &'static str, answer: Answer<T>) -> Result<T, AdminError> {
         let store: Arc<str> = self.handle.store.to_string().into();
-        result.unwrap_or_else(|| Err(late())).map_err(|source| AdminError::Store { store, doing, source })
+        self.handle.answer(answer).await.map_err(|source| AdminError::Store { store, doing, source })
     }
 
     fn checked(&self, name: &str) -> Result<LockName, AdminError> {
-        let store = || self.handle.store.to_string().into();
-        LockName::new(name).map_err(|error| AdminError::Invalid {
-            lock: excerpt(name),
-            store: store(),
-            reason: error.into(),
-        })
+        LockName::new(name).map_err(|error| self.invalid(name, error.into()))
+    }
+
+    fn invalid(&self, given: &str, reason: ConfigError) -> AdminError {
+        AdminError::Invalid { lock: excerpt(given), store: self.handle.store.to_string().into(), reason }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bandog_core::time::Moment;
 
+use crate::alarm::{self, Sleep};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Where `Locks` takes its time from.
@@ -55,11 +56,28 @@ impl Clock {
         }
     }
 
-    /// Resolves at `at`. The system's clock needs a tokio runtime.
+    /// Starts what [`sleep_until`](Self::sleep_until) needs.
+    pub(crate) fn start(&self) -> std::io::Result<()> {
+        match &self.0 {
+            Kind::System => alarm::start(),
+            Kind::Virtual(_) => Ok(()),
+        }
+    }
+
+    /// Resolves at `at`, wherever it is polled: it needs no runtime.
     pub(crate) async fn sleep_until(&self, at: Moment) {
         match &self.0 {
-            Kind::System => tokio::time::sleep(at.since(self.now())).await,
+            Kind::System => Sleep::until(at).await,
             Kind::Virtual(clock) => VirtualSleep { clock: clock.clone(), at, id: None }.await,
+        }
+    }
+
+    /// Resolves at `at`, or after `at_most` on the system's clock. For the renewal thread, on its own runtime.
+    pub(crate) async fn nap_until(&self, at: Moment, at_most: Duration) {
+        match &self.0 {
+            // Timers stand still while the machine sleeps, leases do not: looked at again before long.
+            Kind::System => tokio::time::sleep(at.since(self.now()).min(at_most)).await,
+            Kind::Virtual(_) => self.sleep_until(at).await,
         }
     }
 
@@ -83,7 +101,7 @@ impl fmt::Debug for Clock {
 }
 
 // CLOCK_BOOTTIME goes on during suspend; CLOCK_MONOTONIC need not, and a lease would look valid after it ended.
-fn boot_time() -> Moment {
+pub(crate) fn boot_time() -> Moment {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
     #[cfg(not(target_os = "linux"))]
@@ -420,4 +438,16 @@ async fn yield_now() {
         Poll::Pending
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_nap_is_short_enough_to_notice_a_suspend() {
+        let (clock, began) = (Clock::system(), tokio::time::Instant::now());
+        clock.nap_until(clock.now() + Duration::from_secs(3600), Duration::from_secs(1)).await;
+        assert!(began.elapsed() <= Duration::from_millis(1_001), "{:?}", began.elapsed());
+    }
 }

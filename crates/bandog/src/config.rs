@@ -7,6 +7,7 @@ use bandog_core::lease::{Drift, Lease, LeaseError};
 use bandog_core::lock::Recovery;
 use bandog_core::mode::ModeError;
 use bandog_core::name::NameError;
+use bandog_core::pattern::PatternError;
 use bandog_core::renewal::{Every, RenewalError, RenewalPolicy, Terms};
 
 use crate::error::ErrorKind;
@@ -450,6 +451,9 @@ pub enum ConfigError {
     /// The lock name.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The glob of a listing.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// No lock name where one is needed.
     #[error("this configuration has no lock name; set one with name(..)")]
     NoName,

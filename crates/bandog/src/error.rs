@@ -404,7 +404,7 @@ pub enum RunError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// A name that cannot be.
+    /// A name or a glob that cannot be.
     #[error("lock {lock:?} ({store}): not looked up: {reason}")]
     Invalid {
         /// As given, shortened if it is very long.

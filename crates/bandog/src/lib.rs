@@ -23,6 +23,7 @@
 
 mod acquire;
 mod admin;
+mod alarm;
 pub mod blocking;
 mod clock;
 mod config;

@@ -4,10 +4,8 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use bandog_core::lock::LossReason;
-
 use crate::acquire::Acquire;
-use crate::error::RunError;
+use crate::error::{ReleaseError, RunError};
 use crate::guard::Hold;
 use crate::held::Held;
 
@@ -32,9 +30,7 @@ where
         Ok(output) => {
             // The work is done; that the store did not confirm the release takes nothing from it.
             match guard.release().await {
-                Err(crate::ReleaseError::Lost { reason, .. }) if reason != LossReason::Gone => {
-                    Err(RunError::Lost { place, reason })
-                }
+                Err(ReleaseError::Lost { reason, .. }) => Err(RunError::Lost { place, reason }),
                 _ => Ok(output),
             }
         }

@@ -3,7 +3,8 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 
 use bandog::{AcquireError, ErrorKind, Fault, Guard, LossReason, OpKind, PermitGuard, ReadGuard, RunError, WriteGuard};
 use common::{World, ms, poll, ready, secs, waiting};
@@ -146,6 +147,40 @@ async fn run_drops_its_future_on_loss() {
         let error = ready(&mut work).unwrap_err();
         assert!(matches!(&error, RunError::Lost { reason: LossReason::Gone, .. }), "{error}");
         assert!(dropped.load(Ordering::SeqCst), "the work was dropped with the loss, not later");
+    }
+}
+
+#[tokio::test]
+async fn run_does_not_go_on_after_a_pause() {
+    for world in World::both() {
+        let locks = world.locks();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        let work = locks.mutex("job").max_renewals(0).run(|_| {
+            std::future::poll_fn(move |_| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Poll::<()>::Pending
+            })
+        });
+        let mut work = Box::pin(work);
+        let _ = poll(&mut work);
+        world.settle().await;
+        assert!(poll(&mut work).is_pending());
+        let before = polls.load(Ordering::SeqCst);
+        assert!(before > 0);
+        world.clock.pause(secs(31));
+        let error = ready(&mut work).unwrap_err();
+        assert!(matches!(&error, RunError::Lost { reason: LossReason::Expired, .. }), "{error}");
+        assert_eq!(polls.load(Ordering::SeqCst), before, "not once more after the lease");
+    }
+}
+
+#[tokio::test]
+async fn run_tells_a_loss_that_only_its_release_noticed() {
+    for world in World::both() {
+        let store = world.store.clone();
+        let result = world.locks().mutex("job").run(|_| async move { store.delete(&common::name("job")) }).await;
+        assert!(matches!(&result, Err(RunError::Lost { reason: LossReason::Gone, .. })), "{result:?}");
     }
 }
 

@@ -2,7 +2,8 @@
 
 mod common;
 
-use bandog::{ErrorKind, Fault, LossReason, OpKind};
+use bandog::store::Outcome;
+use bandog::{AdminError, ErrorKind, Fault, LossReason, OpKind};
 use common::{World, ms, poll, ready, secs, waiting};
 
 #[tokio::test]
@@ -24,7 +25,8 @@ async fn list_and_inspect_show_who_holds_and_waits() {
         assert!(info.record.waiters[0].fair);
         assert!(waiter.inspect("nothing").await.unwrap().is_none());
         assert_eq!(waiter.inspect("").await.unwrap_err().kind(), ErrorKind::Invalid);
-        assert_eq!(waiter.list("[").await.unwrap_err().kind(), ErrorKind::Unsupported);
+        let error = waiter.list("[").await.unwrap_err();
+        assert!(matches!(error, AdminError::Invalid { .. }), "known to be wrong before anything is sent: {error}");
     }
 }
 
@@ -77,4 +79,6 @@ async fn a_silent_store_is_an_error_for_operators_too() {
     let error = ready(&mut revoke).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("revoking"), "{error}");
+    let AdminError::Store { source, .. } = error else { panic!("{error}") };
+    assert_eq!(source.outcome, Outcome::Unknown, "it may have been revoked");
 }

@@ -207,3 +207,20 @@ async fn an_ended_hold_of_our_own_is_not_in_the_way() {
         assert!(fresh.is_held() && world.holders("job") == 1);
     }
 }
+
+#[tokio::test]
+async fn a_released_hold_is_never_lost() {
+    for world in World::both() {
+        let locks = world.locks();
+        let guard = locks.mutex("job").acquire().await.unwrap();
+        let mut lost = Box::pin(guard.lost());
+        assert!(poll(&mut lost).is_pending());
+        let mut next = waiting(locks.mutex("job").max_renewals(0).acquire());
+        let release = guard.release();
+        world.settle().await;
+        release.await.unwrap();
+        let _next = ready(&mut next).unwrap();
+        world.clock.pause(secs(31));
+        assert!(poll(&mut lost).is_pending());
+    }
+}

@@ -25,10 +25,12 @@ async fn reentry_counts_depth_and_releases_last() {
         // A wait inside a hold does not count as an entry.
         let mut other = waiting(locks.mutex("job").owner(&Owner::new()).reentrant().acquire());
         assert_eq!(inner.depth(), 1);
+        let old = inner.hold();
         inner.release().await.unwrap();
         world.settle().await;
         let other = ready(&mut other).unwrap();
         assert_eq!(other.depth(), 1);
+        assert_eq!((old.depth(), old.word()), (0, 0), "it does not show another's");
         other.release().await.unwrap();
         assert!(world.is_free("job"));
     }

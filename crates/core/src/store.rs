@@ -45,7 +45,8 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
 
     /// The store's lease clock as far as this handle knows it, without asking: from the last reply and the time since.
     ///
-    /// Claims take their not-after from it. No deadline rests on it.
+    /// Claims take their not-after from it. No deadline rests on it. It is read while the library holds a lock of its own: it
+    /// must not block, and must not call back into the library or an inbox.
     fn time(&self) -> LeaseTime;
 
     /// Applies one operation to one lock.

@@ -9,7 +9,7 @@ use crate::error::{AcquireError, ErrorKind, Not, ReleaseError, RenewError};
 use crate::guard as free;
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
-use super::park::block_on;
+use super::park::{Blocking, block_on};
 use super::thread;
 
 /// A held lock, bound to its thread. Dropping it releases the lock in the background.
@@ -98,6 +98,7 @@ impl<K: Held> Guard<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn release(self) -> Result<(), ReleaseError> {
+        let _blocking = Blocking::begin();
         block_on(self.leave().release())
     }
 
@@ -193,7 +194,9 @@ impl<K: Held> Deref for Guard<K> {
 impl<K: Held> Drop for Guard<K> {
     fn drop(&mut self) {
         if let Some(guard) = self.guard.take() {
+            let _blocking = Blocking::begin();
             thread::leave(guard.as_hold());
+            drop(guard);
         }
     }
 }

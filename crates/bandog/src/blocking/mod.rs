@@ -30,6 +30,7 @@ use crate::error::{AdminError, ShutdownError};
 pub use guard::{Guard, PermitGuard, ReadGuard, UpgradeError, WriteGuard};
 pub use interrupt::Interrupt;
 use park::block_on;
+pub(crate) use park::is_blocking;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 
 /// A client of one store, for threads. Cheap to clone; clones share everything, also with the async side.
@@ -115,7 +116,7 @@ impl Locks {
     /// As [`crate::Locks::list`].
     ///
     /// # Errors
-    /// [`AdminError`] when the store fails.
+    /// [`AdminError`] when the glob cannot be or the store fails.
     ///
     /// ```
     /// let locks = bandog::blocking::Locks::connect("memory:")?;

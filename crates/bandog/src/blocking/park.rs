@@ -1,5 +1,9 @@
 //! Running a future on the current thread: park until it is woken.
+//!
+//! The thread may be the only one of a runtime. What is sent meanwhile must not be left to that runtime: it would not run
+//! before the thread goes on.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,6 +12,38 @@ use std::time::Duration;
 
 use super::interrupt::Watch;
 use crate::sync::thread::{self, Thread};
+use crate::sync::thread_local;
+
+thread_local! {
+    static BLOCKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, the thread may come to wait for whatever it sends.
+pub(super) struct Blocking {
+    before: bool,
+}
+
+impl Blocking {
+    pub(super) fn begin() -> Self {
+        Self { before: replace(true) }
+    }
+}
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        replace(self.before);
+    }
+}
+
+/// Whether the current thread may wait for what it sends.
+pub(crate) fn is_blocking() -> bool {
+    BLOCKING.try_with(Cell::get).unwrap_or_default()
+}
+
+// A thread that is being torn down waits for nothing.
+fn replace(blocking: bool) -> bool {
+    BLOCKING.try_with(|flag| flag.replace(blocking)).unwrap_or_default()
+}
 
 struct Parked(Thread);
 
@@ -19,6 +55,7 @@ impl Wake for Parked {
 
 /// Runs a future to its end.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+    let _blocking = Blocking::begin();
     let waker = Waker::from(Arc::new(Parked(thread::current())));
     let mut future = pin!(future);
     loop {
@@ -35,6 +72,8 @@ pub(super) fn block_on_until<T, E>(
     watch: Option<Watch>,
     interrupted: impl FnOnce(Duration) -> E,
 ) -> Result<T, E> {
+    // Longer than the future, whose drop gives back what it asked for.
+    let _blocking = Blocking::begin();
     let Some(watch) = watch else { return block_on(future) };
     let mut future = pin!(future);
     let both = std::future::poll_fn(|cx| match future.as_mut().poll(cx) {

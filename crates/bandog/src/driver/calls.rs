@@ -11,8 +11,11 @@ use std::task::{Context, Poll, Waker};
 use bandog_core::lock::{Action, Errand, Lane};
 use bandog_core::op::Reply;
 use bandog_core::store::{Answer, StoreError};
+use tokio::sync::oneshot;
 
+use super::shield::{shield, shielded};
 use super::{Cohort, Driver};
+use crate::blocking::is_blocking;
 use crate::sync::Handle;
 
 impl Driver {
@@ -23,11 +26,41 @@ impl Driver {
             return self.keeper.post(Arc::clone(cohort), errand, op);
         }
         let store = if lane == Lane::Claims { &self.store } else { &self.renewals };
-        let mut answer = store.apply(cohort.name().clone(), op);
-        match poll_once(&mut answer) {
-            Poll::Ready(result) => self.reply(cohort, errand, result),
-            Poll::Pending => self.finish_later(cohort, errand, answer),
+        let begun = shield("a store", || {
+            let mut answer = store.apply(cohort.name().clone(), op);
+            let polled = if self.may_poll() { poll_once(&mut answer) } else { Poll::Pending };
+            (answer, polled)
+        });
+        match begun {
+            Some((_, Poll::Ready(result))) => self.reply(cohort, errand, result),
+            Some((answer, Poll::Pending)) => self.finish_later(cohort, errand, answer),
+            None => self.reply(cohort, errand, Err(StoreError::unknown("the store panicked"))),
         }
+    }
+
+    /// The answer to a request past the machines, or that it did not come in time.
+    pub(crate) async fn answer<T: Send + 'static>(&self, answer: Answer<T>) -> Result<T, StoreError> {
+        let clock = self.clock.clone();
+        let patience = clock.now() + self.settings.response;
+        let late = || Err(StoreError::unknown("the store did not answer in time"));
+        let answer = async move { first(answer, clock.sleep_until(patience)).await.unwrap_or_else(late) };
+        if self.may_poll() {
+            return answer.await;
+        }
+        let (tell, told) = oneshot::channel();
+        self.keeper.spawn(async move { drop(tell.send(answer.await)) });
+        told.await.unwrap_or_else(|_| Err(StoreError::unknown("the client ended before the store answered")))
+    }
+
+    // I/O belongs to the runtime that polls it first: none, or one that stands still, would be the wrong one.
+    fn may_poll(&self) -> bool {
+        self.capabilities.in_process || (!is_blocking() && Handle::try_current().is_ok())
+    }
+
+    /// The caller's own runtime, if what is left to it will be run.
+    fn home(&self) -> Option<Handle> {
+        let runtime = Handle::try_current().ok()?;
+        (!is_blocking() && !self.keeper.runs_on(&runtime)).then_some(runtime)
     }
 
     pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {
@@ -49,12 +82,12 @@ impl Driver {
         let call = Call { driver: Arc::clone(self), cohort: Arc::clone(cohort), errand: Some(errand) };
         let task = async move {
             let silent = clock.sleep_until(patience);
-            let result = first(answer, silent).await;
+            let result = first(shielded("a store", answer), silent).await.flatten();
             call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
         };
-        match Handle::try_current() {
-            Ok(runtime) if !self.keeper.runs_on(&runtime) => drop(runtime.spawn(task)),
-            _ => self.keeper.spawn(task),
+        match self.home() {
+            Some(runtime) => drop(runtime.spawn(task)),
+            None => self.keeper.spawn(task),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Ticket};
+use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Ticket};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::keeper::Timer;
 use super::lock;
+use super::shield::shield;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How long a lock that nobody uses is remembered here.
@@ -29,7 +30,7 @@ pub(crate) struct State {
     /// Whoever waits for a ticket, by its index.
     wakers: Vec<Option<Waker>>,
     /// Whoever waits for the loss of a hold.
-    watchers: Vec<(Grip, watch::Sender<Option<LossReason>>)>,
+    watchers: Vec<(Grip, LossSender)>,
     pub(super) timer: Option<Timer>,
     unsettled: usize,
     /// No longer in the map: look the name up again.
@@ -38,15 +39,37 @@ pub(crate) struct State {
 
 /// The loss of one hold, when it comes.
 pub(crate) type Losses = watch::Receiver<Option<LossReason>>;
+type LossSender = watch::Sender<Option<LossReason>>;
 
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
     pub(super) wakers: Vec<Waker>,
+    pub(super) losses: Vec<(LossSender, LossReason)>,
+    /// Wakers that nobody needs any more.
+    pub(super) stale: Vec<Option<Waker>>,
     pub(super) actions: Vec<Action>,
     /// The new time of the timer, if it must come earlier.
     pub(super) timer: Option<Moment>,
     /// By how many the releases to come and under way have grown.
     pub(super) unsettled: isize,
+}
+
+/// Whoever watched a hold that was released.
+pub(crate) struct Forgotten {
+    sender: LossSender,
+    lost: Option<LossReason>,
+}
+
+impl Forgotten {
+    pub(crate) fn tell(self) {
+        tell_loss(self.sender, self.lost);
+    }
+}
+
+/// Wakes whoever watches: not to be called under a lock.
+pub(super) fn tell_loss(sender: LossSender, lost: Option<LossReason>) {
+    // The drop of the last sender wakes too.
+    shield("a waker", move || lost.map(|reason| sender.send_replace(Some(reason))));
 }
 
 impl Cohort {
@@ -66,81 +89,90 @@ impl Cohort {
 }
 
 impl State {
-    /// Remembers whom to wake when a ticket's outcome is there.
-    pub(crate) fn watch_ticket(&mut self, ticket: Ticket, waker: &Waker) {
+    /// Remembers whom to wake when a ticket's outcome is there. Returns whom not to wake any more.
+    #[must_use = "to be dropped after unlocking"]
+    pub(super) fn watch_ticket(&mut self, ticket: Ticket, waker: &Waker) -> Option<Waker> {
         if self.wakers.len() <= ticket.index() {
             self.wakers.resize(ticket.index() + 1, None);
         }
-        match &mut self.wakers[ticket.index()] {
-            Some(known) => known.clone_from(waker),
-            empty => *empty = Some(waker.clone()),
+        let known = &mut self.wakers[ticket.index()];
+        if known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            return None;
         }
+        known.replace(waker.clone())
     }
 
-    /// A view of a hold's loss, now and in future; `None` when the hold was released.
-    pub(crate) fn watch_loss(&mut self, now: Moment, grip: Grip, token: Token) -> Option<Losses> {
-        self.machine.token(grip).filter(|known| *known == token)?;
-        let lost = match self.machine.state(now, grip) {
-            Some(HoldState::Lost(reason)) => Some(reason),
-            _ => None,
-        };
-        if let Some((_, sender)) = self.watchers.iter().find(|(watched, _)| *watched == grip) {
-            if lost.is_some() {
-                sender.send_replace(lost);
-            }
+    /// Nobody waits for the ticket any more.
+    #[must_use = "to be dropped after unlocking"]
+    pub(super) fn forget_ticket(&mut self, ticket: Ticket) -> Option<Waker> {
+        self.wakers.get_mut(ticket.index())?.take()
+    }
+
+    /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
+    pub(crate) fn watch_loss(&mut self, grip: Grip, token: Token) -> Option<Losses> {
+        self.owned(grip, token)?;
+        if let Some(sender) = self.watcher(grip) {
             return Some(sender.subscribe());
         }
-        let (sender, receiver) = watch::channel(lost);
+        let (sender, receiver) = watch::channel(None);
         self.watchers.push((grip, sender));
         Some(receiver)
     }
 
+    /// Why a hold that is watched is lost, if it is by now.
+    pub(crate) fn loss(&self, now: Moment, grip: Grip, token: Token) -> Option<LossReason> {
+        self.watcher(grip)?;
+        self.machine.loss(now, self.owned(grip, token)?)
+    }
+
+    /// The grip, if it is still this token's: it may have passed on to another.
+    pub(crate) fn owned(&self, grip: Grip, token: Token) -> Option<Grip> {
+        (self.machine.token(grip)? == token).then_some(grip)
+    }
+
+    fn watcher(&self, grip: Grip) -> Option<&LossSender> {
+        self.watchers.iter().find(|(watched, _)| *watched == grip).map(|(_, sender)| sender)
+    }
+
     /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
     /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
-    pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) {
-        if self.watchers.is_empty() {
-            return;
-        }
-        if let Some(reason) = self.machine.loss(now, grip) {
-            self.tell_loss(grip, &reason);
-        }
-        self.watchers.retain(|(watched, _)| *watched != grip);
+    #[must_use = "to be told, or dropped, after unlocking"]
+    pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) -> Option<Forgotten> {
+        let at = self.watchers.iter().position(|(watched, _)| *watched == grip)?;
+        let (_, sender) = self.watchers.swap_remove(at);
         if self.watchers.is_empty() {
             self.watchers = Vec::new();
         }
+        Some(Forgotten { sender, lost: self.machine.loss(now, grip) })
     }
 
     /// Takes everything the machine wants done.
     pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
-        let mut wakers = Vec::new();
+        let (mut wakers, mut losses) = (Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
             match event {
                 Event::Ready(ticket) => wakers.extend(self.wakers.get_mut(ticket.index()).and_then(Option::take)),
-                Event::Lost(grip, reason) => self.tell_loss(grip, &reason),
+                Event::Lost(grip, reason) => losses.extend(self.watcher(grip).map(|told| (told.clone(), reason))),
             }
         }
         let mut actions = Vec::new();
         while let Some(action) = self.machine.poll_action(now, || store.time()) {
             actions.push(action);
         }
-        self.tidy();
+        let stale = self.tidy();
         let unsettled = self.machine.unsettled();
         let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
-        Wanted { wakers, actions, timer: self.timer_change(now), unsettled: grown }
+        Wanted { wakers, losses, stale, actions, timer: self.timer_change(now), unsettled: grown }
     }
 
     /// Frees the room that only waiting needs.
-    pub(super) fn tidy(&mut self) {
-        if self.machine.tickets() == 0 {
-            self.machine.tidy();
-            self.wakers = Vec::new();
+    #[must_use = "to be dropped after unlocking"]
+    pub(super) fn tidy(&mut self) -> Vec<Option<Waker>> {
+        if self.machine.tickets() > 0 {
+            return Vec::new();
         }
-    }
-
-    fn tell_loss(&self, grip: Grip, reason: &LossReason) {
-        if let Some((_, sender)) = self.watchers.iter().find(|(watched, _)| *watched == grip) {
-            sender.send_replace(Some(reason.clone()));
-        }
+        self.machine.tidy();
+        std::mem::take(&mut self.wakers)
     }
 
     // Only an earlier time is worth the wheel: hand-offs move it all the while, and a timer that comes too early finds

@@ -17,6 +17,7 @@ use bandog_core::wheel::{Key, Wheel};
 use tokio::sync::Notify;
 
 use super::calls::{first, poll_once};
+use super::shield::{shield, shielded};
 use super::tracked::tracked;
 use super::{Cohort, Driver, lock};
 use crate::clock::{Clock, Worker};
@@ -126,11 +127,7 @@ impl Keeper {
             return;
         }
         match next {
-            // Timers stand still while the machine sleeps, leases do not: looked at again before long.
-            Some(_) => {
-                let until = if clock.is_virtual() { until } else { until.min(clock.now() + at_most) };
-                let _ = first(self.bell.notified(), clock.sleep_until(until)).await;
-            }
+            Some(_) => drop(first(self.bell.notified(), clock.nap_until(until, at_most)).await),
             None => self.bell.notified().await,
         }
     }
@@ -148,9 +145,9 @@ async fn keep(driver: Arc<Driver>, drain_within: Duration) {
         driver.keeper.worker.attend();
         let now = driver.clock.now();
         for cohort in driver.keeper.due(now) {
-            driver.wake(&cohort);
+            shield("the timer of a lock", || driver.wake(&cohort));
         }
-        driver.flush();
+        shield("sending renewals", || driver.flush());
         // Tasks of this thread come first: they may have more for it to do.
         tokio::task::yield_now().await;
         if driver.keeper.finishing.load(Ordering::Acquire) {
@@ -174,14 +171,21 @@ impl Driver {
             return;
         }
         let (errands, calls): (Vec<_>, Vec<_>) = letters.into_iter().map(Letter::open).unzip();
-        let mut answers = self.renewals.batch(calls);
-        if let Poll::Ready(answers) = poll_once(&mut answers) {
-            return self.replies(errands, answers);
-        }
+        let begun = shield("a store", || {
+            let mut answers = self.renewals.batch(calls);
+            let polled = poll_once(&mut answers);
+            (answers, polled)
+        });
+        let answers = match begun {
+            Some((_, Poll::Ready(answers))) => return self.replies(errands, answers),
+            Some((answers, Poll::Pending)) => answers,
+            // Nothing answered is everything unknown.
+            None => return self.replies(errands, Vec::new()),
+        };
         let driver = Arc::clone(self);
         let patience = self.clock.now() + self.settings.response;
         self.keeper.spawn(async move {
-            let answers = first(answers, driver.clock.sleep_until(patience)).await;
+            let answers = first(shielded("a store", answers), driver.clock.sleep_until(patience)).await.flatten();
             let unknown = || Err(StoreError::unknown("the store did not answer in time"));
             let answers = answers.unwrap_or_else(|| errands.iter().map(|_| unknown()).collect());
             driver.replies(errands, answers);

@@ -5,7 +5,8 @@
 //! renewals, heartbeats and orphan releases; a request that the store does not answer within its first poll is
 //! [finished on a task](calls) of its own; and the store calls [`Inbox::deliver`].
 //!
-//! Invariant: no lock of ours is held while a store, a waker or a user's code runs.
+//! Invariant: no lock of ours is held while a store answers, a waker wakes or is dropped, or a user's code runs. Two small
+//! things happen under a cohort's lock: a waker is cloned, and [`Store::time`] is read, which must not call back.
 
 mod calls;
 mod cohort;
@@ -13,6 +14,7 @@ mod janitor;
 mod keeper;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
+mod shield;
 mod tracked;
 
 use std::collections::HashMap;
@@ -34,10 +36,9 @@ use crate::config::LockConfig;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
-pub(crate) use calls::first as first_of;
 use calls::poll_once;
-pub(crate) use cohort::Cohort;
-use cohort::{State, Wanted};
+pub(crate) use cohort::{Cohort, Losses};
+use cohort::{State, Wanted, tell_loss};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
@@ -108,6 +109,7 @@ impl Driver {
     /// Starts the keeper and begins to listen.
     pub(crate) fn start(parts: Parts) -> std::io::Result<Handle> {
         let Parts { store, client, clock, settings, defaults, reentrant, janitor_limit, drain_within } = parts;
+        clock.start()?;
         let (keeper, runtime) = Keeper::new(&clock)?;
         let driver = Arc::new_cyclic(|weak| Self {
             mailbox: Arc::new(Mailbox(Weak::clone(weak))),
@@ -193,7 +195,9 @@ impl Driver {
         if wanted.unsettled < 0 {
             self.janitor.settled(wanted.unsettled.unsigned_abs());
         }
-        wanted.wakers.into_iter().for_each(Waker::wake);
+        wanted.wakers.into_iter().for_each(shield::wake);
+        wanted.losses.into_iter().for_each(|(told, reason)| tell_loss(told, Some(reason)));
+        drop(wanted.stale);
         for action in wanted.actions {
             self.send(cohort, action);
         }
@@ -219,10 +223,9 @@ impl Driver {
             let wanted = state.drain(began, self.store.as_ref());
             // What is sent now may be answered now: a waker too early would wake for nothing.
             let sends = !wanted.actions.is_empty();
-            if outcome.is_none() && !sends {
-                state.watch_ticket(ticket, waker);
-            }
+            let replaced = if outcome.is_none() && !sends { state.watch_ticket(ticket, waker) } else { None };
             self.perform(&cohort, state, wanted);
+            drop(replaced);
             if outcome.is_none() && sends {
                 outcome = self.pick(&cohort, ticket, waker);
             }
@@ -238,13 +241,24 @@ impl Driver {
         let outcome = state.machine.pick(now, ticket);
         if outcome.is_some() {
             // Picking up makes no work, and no timer come earlier.
-            state.tidy();
+            let stale = state.tidy();
+            drop(state);
+            drop(stale);
             return outcome;
         }
-        state.watch_ticket(ticket, waker);
+        let replaced = state.watch_ticket(ticket, waker);
         let wanted = state.drain(now, self.store.as_ref());
         self.perform(cohort, state, wanted);
+        drop(replaced);
         None
+    }
+
+    /// Nobody waits for a ticket any more.
+    pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, ticket: Ticket) {
+        let mut state = cohort.lock();
+        let stale = state.forget_ticket(ticket);
+        self.run(cohort, state, |now, machine| machine.handle_cancel(now, ticket));
+        drop(stale);
     }
 
     /// A cohort's timer is due.

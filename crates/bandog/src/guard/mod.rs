@@ -3,17 +3,19 @@
 mod change;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Outcome, Released, Ticket, Why};
+use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Outcome, Released, Ticket, Why, Word};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Asker, Waiting, place};
-use crate::driver::{Cohort, Handle};
+use crate::driver::{Cohort, Handle, Losses};
 use crate::error::{Place, ReleaseError, RenewError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
@@ -194,8 +196,8 @@ impl Hold {
         let now = self.handle.clock.now();
         let state = self.cohort.lock();
         // Passed on to another, or gone: this hold has ended.
-        let ours = state.machine.token(self.grip).filter(|token| *token == self.token);
-        match ours.and_then(|_| state.machine.state(now, self.grip)) {
+        let ours = state.owned(self.grip, self.token);
+        match ours.and_then(|grip| state.machine.state(now, grip)) {
             Some(HoldState::Held { until }) => GuardState::Held { remaining: until.since(now) },
             Some(HoldState::Uncertain { until }) => GuardState::Uncertain { remaining: until.since(now) },
             Some(HoldState::Lost(reason)) => GuardState::Lost { reason },
@@ -203,7 +205,7 @@ impl Hold {
         }
     }
 
-    /// How often the owner has entered.
+    /// How often the owner has entered: zero once it was released.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -213,10 +215,10 @@ impl Hold {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn depth(&self) -> u8 {
-        self.cohort.lock().machine.word(self.grip).depth()
+        self.state_word().depth()
     }
 
-    /// The state word: bits 24–31 lock state, 16–23 depth of re-entry, 0–15 reserved.
+    /// The state word: bits 24–31 lock state, 16–23 depth of re-entry, 0–15 reserved. Zero once it was released.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -226,7 +228,12 @@ impl Hold {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn word(&self) -> u32 {
-        self.cohort.lock().machine.word(self.grip).bits()
+        self.state_word().bits()
+    }
+
+    fn state_word(&self) -> Word {
+        let state = self.cohort.lock();
+        state.owned(self.grip, self.token).map(|grip| state.machine.word(grip)).unwrap_or_default()
     }
 
     /// Resolves with the reason when the lock is lost; never, if it is released first.
@@ -247,17 +254,16 @@ impl Hold {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static + use<> {
-        let now = self.handle.clock.now();
-        let losses = self.cohort.lock().watch_loss(now, self.grip, self.token);
+        let losses = self.cohort.lock().watch_loss(self.grip, self.token);
+        let (clock, cohort, grip, token) = (self.handle.clock.clone(), Arc::clone(&self.cohort), self.grip, self.token);
         async move {
-            if let Some(mut losses) = losses
-                && let Ok(lost) = losses.wait_for(Option::is_some).await
-                && let Some(reason) = &*lost
-            {
-                return reason.clone();
-            }
-            // Released: it can no longer be lost.
-            std::future::pending().await
+            let mut told = pin!(told(losses));
+            // After a pause nobody may have told yet: the clock has the first word.
+            poll_fn(|cx| {
+                let lost = cohort.lock().loss(clock.now(), grip, token);
+                lost.map_or_else(|| told.as_mut().poll(cx), Poll::Ready)
+            })
+            .await
         }
     }
 
@@ -289,16 +295,31 @@ impl Hold {
             return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
         let now = self.handle.clock.now();
-        state.forget_watchers(now, grip);
+        let forgotten = state.forget_watchers(now, grip);
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        self.handle.run_at(now, &self.cohort, state, |machine| {
+        let released = self.handle.run_at(now, &self.cohort, state, |machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }
             machine.handle_abandon(now, grip);
             Released::Now(Ok(()))
-        })
+        });
+        if let Some(forgotten) = forgotten {
+            forgotten.tell();
+        }
+        released
     }
+}
+
+async fn told(losses: Option<Losses>) -> LossReason {
+    if let Some(mut losses) = losses
+        && let Ok(lost) = losses.wait_for(Option::is_some).await
+        && let Some(reason) = &*lost
+    {
+        return reason.clone();
+    }
+    // Released: it can no longer be lost.
+    std::future::pending().await
 }
 
 impl<K: Held> Guard<K> {
