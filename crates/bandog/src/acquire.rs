@@ -64,7 +64,8 @@ pub(crate) struct Waiting {
 
 /// Whoever asked: where, and when.
 pub(crate) struct Asker {
-    pub(crate) alerts: Alerts,
+    /// Boxed: most requests want none, and every waiter carries this.
+    pub(crate) alerts: Option<Box<Alerts>>,
     pub(crate) handle: Handle,
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
@@ -152,7 +153,7 @@ impl Order {
         }
         ask.reentrant |= self.handle.reentrant && ask.owner.is_some();
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
-        let asker = Asker { alerts: self.options.alerts, handle: self.handle.clone(), cohort, began };
+        let asker = Asker { alerts: self.options.alerts.boxed(), handle: self.handle.clone(), cohort, began };
         Ok(match outcome {
             Ok(outcome) => Ok((asker, outcome)),
             Err(ticket) => Err(Waiting { ticket, asker: Some(asker) }),
@@ -209,7 +210,7 @@ impl Order {
 
 impl Waiting {
     pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, ticket: Ticket) -> Self {
-        let (alerts, began) = (Alerts::default(), handle.clock.now());
+        let (alerts, began) = (None, handle.clock.now());
         let asker = Asker { alerts, handle: handle.clone(), cohort: Arc::clone(cohort), began };
         Self { ticket, asker: Some(asker) }
     }
@@ -238,7 +239,7 @@ impl Drop for Waiting {
 impl Asker {
     /// Warns of a wait that took too long.
     pub(crate) fn alert_wait(&self) {
-        if let Some(limit) = self.alerts.wait {
+        if let Some(limit) = self.alerts.as_ref().and_then(|alerts| alerts.wait) {
             let waited = self.waited();
             if waited > limit {
                 tracing::warn!(lock = %self.cohort.name(), ?waited, ?limit, "waited longer than its alert allows");

@@ -59,6 +59,12 @@ pub(crate) struct Alerts {
     pub(crate) renewal: Option<Duration>,
 }
 
+impl Alerts {
+    pub(crate) fn boxed(self) -> Option<Box<Self>> {
+        (self.hold.is_some() || self.wait.is_some()).then(|| Box::new(self))
+    }
+}
+
 /// Options after the check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked {

@@ -43,7 +43,7 @@ pub struct Guard<K: Held = Mutual> {
     hold: Hold,
     released: bool,
     /// Since when it is held and how long is worth a warning, if anything is.
-    overdue: Option<(Moment, Duration)>,
+    overdue: Option<Box<(Moment, Duration)>>,
     held: PhantomData<fn() -> K>,
 }
 
@@ -325,7 +325,8 @@ async fn told(losses: Option<Losses>) -> LossReason {
 impl<K: Held> Guard<K> {
     pub(crate) fn new(asker: Asker, grip: Grip, token: Token) -> Self {
         asker.alert_wait();
-        let overdue = asker.alerts.hold.map(|limit| (asker.handle.clock.now(), limit));
+        let limit = asker.alerts.as_ref().and_then(|alerts| alerts.hold);
+        let overdue = limit.map(|limit| Box::new((asker.handle.clock.now(), limit)));
         let hold = Hold { handle: asker.handle, cohort: asker.cohort, grip, token };
         Self { hold, released: false, overdue, held: PhantomData }
     }
@@ -528,7 +529,7 @@ impl<K: Held> Guard<K> {
     }
 
     fn alert_hold(&self) {
-        if let Some((since, limit)) = self.overdue {
+        if let Some((since, limit)) = self.overdue.as_deref().copied() {
             let held = self.hold.handle.clock.now().since(since);
             if held > limit {
                 tracing::warn!(lock = self.name(), ?held, ?limit, "held longer than its alert allows");
