@@ -50,6 +50,10 @@ bugs! {
     NoClaimWindow,
     /// A revocation ends the hold at once although nobody said so.
     RevokeEndsAtOnce,
+    /// A newcomer passes the queue, at expiry and at any other time.
+    NewcomerPasses,
+    /// One operation cleans up and hands on without bound.
+    UnboundedWork,
     /// Done ids are not remembered.
     NoDoneMarks,
     /// A late claim is served all the same.

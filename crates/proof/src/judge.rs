@@ -36,9 +36,8 @@ pub fn judge(plan: &Plan, played: &Played) -> Option<Failure> {
     if plan.keeps_belief() {
         checks.extend(belief);
     }
-    if plan.keeps_belief() && played.revived {
-        let story = "a claim that was given up was served all the same".to_owned();
-        return Some(Failure { promise: "exactly once", story });
+    if let Some(story) = played.store_broken.filter(|_| plan.keeps_belief()) {
+        return Some(Failure { promise: "rules of the store", story: story.to_owned() });
     }
     let broken = checks.into_iter().find(|(_, findings)| !findings.is_empty());
     let unsafe_ = broken.map(|(promise, findings)| Failure { promise, story: format!("{findings:?}") });

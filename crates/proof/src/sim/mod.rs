@@ -59,8 +59,8 @@ pub struct Played {
     pub history: History,
     /// The resource that checks no tokens.
     pub resource: Resource,
-    /// A claim that was given up came to life.
-    pub revived: bool,
+    /// A rule of the store that was seen broken.
+    pub store_broken: Option<&'static str>,
     /// Somebody who waited got no answer, or something was left behind: what, if so.
     pub stuck: Option<String>,
     /// What happened how often.
@@ -201,7 +201,7 @@ impl World {
         Played {
             history: world.history,
             resource: world.resource,
-            revived: world.server.revived.is_some(),
+            store_broken: world.server.broken,
             stuck,
             coverage: world.coverage,
             log: world.log.unwrap_or_default(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use bandog_core::holder::HolderId;
 use bandog_core::ledger::{Limits, Record};
-use bandog_core::op::{Body, Effect, Op, Reply, Upgrade, Verdict};
+use bandog_core::op::{Body, Effect, News, Op, Reply, Upgrade, Verdict};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 
 use crate::plan::{FaultKind, Plan};
@@ -25,8 +25,8 @@ pub(super) struct Server {
     copies: Option<VecDeque<Record>>,
     /// Claims that were given up while their acquire was unanswered: they must never come to life.
     given_up: BTreeSet<HolderId>,
-    /// One that did.
-    pub(super) revived: Option<HolderId>,
+    /// A rule of the store that was seen broken.
+    pub(super) broken: Option<&'static str>,
     pub(super) down_until: Nanos,
     pub(super) stalled_until: Nanos,
 }
@@ -42,7 +42,7 @@ impl Server {
             run: RunId(1),
             copies,
             given_up: BTreeSet::new(),
-            revived: None,
+            broken: None,
             down_until: 0,
             stalled_until: 0,
         }
@@ -57,9 +57,14 @@ impl Server {
         if self.record.expires().is_some_and(|expires| expires <= now.lease) {
             self.record = Record::default();
         }
+        let known = self.knows(now, op);
         let first = self.record.apply(&self.limits, now, op);
         let (mut reply, mut effects) = (first.reply, first.effects);
-        self.audit(op, &reply.body);
+        self.audit(op, &reply.body, known);
+        let granted = effects.iter().filter(|effect| matches!(effect.news, News::Granted { .. })).count();
+        if granted > usize::try_from(self.limits.work).unwrap_or(usize::MAX) {
+            self.broken.get_or_insert("one operation did more than its bound");
+        }
         while reply.more {
             let next = self.record.apply(&self.limits, now, &Op::Tend);
             reply.more = next.reply.more;
@@ -68,11 +73,27 @@ impl Server {
         (reply, effects)
     }
 
-    fn audit(&mut self, op: &Op, body: &Body) {
+    fn knows(&self, now: Now, op: &Op) -> bool {
+        let Op::Acquire(claim) = op else { return false };
+        let (id, view) = (claim.id.public(), self.record.peek(now));
+        view.is_some_and(|view| {
+            view.waiters.iter().any(|waiter| waiter.id == id) || view.holders.iter().any(|hold| hold.id == id)
+        })
+    }
+
+    fn audit(&mut self, op: &Op, body: &Body, known: bool) {
         let alive = |verdict: &Verdict| matches!(verdict, Verdict::Granted(_) | Verdict::Queued(_));
+        if let (Op::Acquire(_), Body::Verdict(Verdict::Granted(grant))) = (op, body)
+            && !known
+            && grant.line.waiters > 0
+        {
+            self.broken.get_or_insert("a newcomer passed a waiter");
+        }
         match (op, body) {
-            (Op::Acquire(claim) | Op::Upgrade(Upgrade { claim, .. }), Body::Verdict(verdict)) if alive(verdict) => {
-                self.revived = self.revived.or_else(|| self.given_up.get(&claim.id).copied());
+            (Op::Acquire(claim) | Op::Upgrade(Upgrade { claim, .. }), Body::Verdict(verdict))
+                if alive(verdict) && self.given_up.contains(&claim.id) =>
+            {
+                self.broken.get_or_insert("a claim that was given up was served all the same");
             }
             (Op::Release(release), _) if release.not_after.is_some() => {
                 self.given_up.insert(release.id);
