@@ -207,7 +207,7 @@ macro_rules! __promises {
 /// [`run::block_on`](crate::run::block_on).
 ///
 /// ```text
-/// async fn bench() -> bandog_conformance::Bench { todo!() }
+/// async fn bench() -> bandog_conformance::Bench { … }
 /// bandog_conformance::suite!(bench);
 /// bandog_conformance::suite!(bench, on = bandog_conformance::run::block_on);
 /// ```

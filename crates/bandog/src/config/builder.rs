@@ -1,0 +1,207 @@
+//! The options of a lock, set one after the other and checked at the end.
+
+use std::time::Duration;
+
+use bandog_core::lock::Recovery;
+use bandog_core::renewal::Every;
+
+use super::{ConfigError, LockConfig};
+
+/// Builds a [`LockConfig`].
+///
+/// ```
+/// use bandog::LockConfig;
+/// use std::time::Duration;
+///
+/// let config = LockConfig::builder()
+///     .name("nightly")
+///     .lease(Duration::from_secs(60))
+///     .renew_at(1, 2)
+///     .wait(Duration::from_secs(5))
+///     .max_hold(Duration::from_secs(3600))
+///     .fair(true)
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "call build()"]
+pub struct LockConfigBuilder(pub(super) LockConfig);
+
+impl LockConfigBuilder {
+    /// The lock name, for [`Locks::configured`](crate::Locks::configured).
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().name("nightly").build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.0.name = Some(name.into());
+        self
+    }
+
+    /// How long a grant lasts without renewal.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().lease(std::time::Duration::from_secs(10)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.0.options.lease = lease;
+        self
+    }
+
+    /// How often to renew; less than the lease.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().renew_every(std::time::Duration::from_secs(5)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn renew_every(mut self, every: Duration) -> Self {
+        self.0.options.every = Every::Period(every);
+        self
+    }
+
+    /// After which share of the lease to renew, such as 9 of 10.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().renew_at(9, 10).build()?;
+    /// assert!(bandog::LockConfig::builder().renew_at(10, 9).build().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn renew_at(mut self, num: u32, den: u32) -> Self {
+        self.0.options.every = Every::Fraction { num, den };
+        self
+    }
+
+    /// How often to renew by itself at most; 0 makes the lease fixed. [`Guard::renew`](crate::Guard::renew) renews all the same.
+    ///
+    /// ```
+    /// let fixed = bandog::LockConfig::builder().max_renewals(0).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_renewals(mut self, max: u32) -> Self {
+        self.0.options.max_renewals = Some(max);
+        self
+    }
+
+    /// Whether waiters stand in the store's queue in person: strict order across processes.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().fair(true).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fair(mut self, fair: bool) -> Self {
+        self.0.options.fair = fair;
+        self
+    }
+
+    /// How long to wait for the lock; without it, as long as it takes.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().wait(std::time::Duration::from_secs(5)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.0.options.wait = Some(wait);
+        self
+    }
+
+    /// How long the lock may be held; after that it is lost.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().max_hold(std::time::Duration::from_secs(3600)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_hold(mut self, max: Duration) -> Self {
+        self.0.options.max_hold = Some(max);
+        self
+    }
+
+    /// What to do when the lock is lost, besides telling its guard.
+    ///
+    /// ```
+    /// use bandog::{LockConfig, Recovery};
+    /// let config = LockConfig::builder().recovery(Recovery::Release).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn recovery(mut self, recovery: Recovery) -> Self {
+        self.0.options.recovery = recovery;
+        self
+    }
+
+    /// Warns in the log when the lock was held for longer than this.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().alert_hold(std::time::Duration::from_secs(60)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn alert_hold(mut self, longer_than: Duration) -> Self {
+        self.0.options.alerts.hold = Some(longer_than);
+        self
+    }
+
+    /// Warns in the log when the wait for the lock took longer than this.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().alert_wait(std::time::Duration::from_secs(10)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn alert_wait(mut self, longer_than: Duration) -> Self {
+        self.0.options.alerts.wait = Some(longer_than);
+        self
+    }
+
+    /// Warns in the log when a renewal was answered later than this. Counts for the client, in its defaults.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().alert_renewal(std::time::Duration::from_secs(1)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn alert_renewal(mut self, later_than: Duration) -> Self {
+        self.0.options.alerts.renewal = Some(later_than);
+        self
+    }
+
+    /// How often the renewal thread looks at the clock even if no timer is due: a machine that slept is noticed within
+    /// it. Counts for the client, in its defaults.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().watchdog_period(std::time::Duration::from_secs(5)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn watchdog_period(mut self, period: Duration) -> Self {
+        self.0.options.watchdog_period = period;
+        self
+    }
+
+    /// The pause between tries at a store that fails: from `first`, doubling, up to `max`.
+    ///
+    /// It belongs to the client: only in its [defaults](crate::LocksBuilder::defaults) does it count. In the configuration of
+    /// one request it is checked and then passed over.
+    ///
+    /// ```
+    /// use bandog::{LockConfig, Locks};
+    /// use std::time::Duration;
+    /// let patient = LockConfig::builder().retry(Duration::from_millis(200), Duration::from_secs(5)).build()?;
+    /// let locks = Locks::builder().defaults(patient).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn retry(mut self, first: Duration, max: Duration) -> Self {
+        self.0.options.retry = (first, max);
+        self
+    }
+
+    /// Checks the options.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the option and both sides of the inequality it breaks.
+    ///
+    /// ```
+    /// let wrong = bandog::LockConfig::builder().lease(std::time::Duration::ZERO).build();
+    /// assert_eq!(wrong.unwrap_err().to_string(), "a lease of 0ns is too short; the shortest is 10ms");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build(self) -> Result<LockConfig, ConfigError> {
+        self.0.checked()
+    }
+}

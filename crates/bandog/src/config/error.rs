@@ -1,0 +1,112 @@
+//! What is wrong with an option, and what to change.
+
+use std::time::Duration;
+
+use bandog_core::backoff::BackoffError;
+use bandog_core::lease::LeaseError;
+use bandog_core::mode::ModeError;
+use bandog_core::name::NameError;
+use bandog_core::pattern::PatternError;
+use bandog_core::renewal::RenewalError;
+
+use crate::error::ErrorKind;
+
+/// An option that cannot be.
+///
+/// ```
+/// use bandog::{ConfigError, LockConfig, LeaseError};
+/// let error = LockConfig::builder().lease(std::time::Duration::ZERO).build().unwrap_err();
+/// assert!(matches!(error, ConfigError::Lease(LeaseError::TooShort { .. })));
+/// ```
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The lock name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The glob of a listing.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// No lock name where one is needed.
+    #[error("this configuration has no lock name; set one with name(..)")]
+    NoName,
+    /// Re-entry without an identity.
+    #[error("reentrant() needs an owner: give one with owner(..), or run inside Owner::scope")]
+    NoOwner,
+    /// The lease.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The renewal period.
+    #[error(transparent)]
+    Renewal(#[from] RenewalError),
+    /// The permits.
+    #[error(transparent)]
+    Permits(#[from] ModeError),
+    /// The pause between tries.
+    #[error(transparent)]
+    Retry(#[from] BackoffError),
+    /// The maximum hold.
+    #[error("max_hold ({max_hold:?}) must be more than zero")]
+    MaxHold {
+        /// As given.
+        max_hold: Duration,
+    },
+    /// A setting of the client.
+    #[error("{option} ({value:?}) {rule}")]
+    Setting {
+        /// Its name.
+        option: &'static str,
+        /// As given.
+        value: Duration,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// An option nobody knows.
+    #[error("there is no option {option:?}; there are {}", known.join(", "))]
+    UnknownOption {
+        /// As given.
+        option: String,
+        /// What there is.
+        known: &'static [&'static str],
+    },
+    /// A value that cannot be read.
+    #[error("{option}={value:?} is not {expected}")]
+    BadValue {
+        /// The option.
+        option: String,
+        /// As given.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A store URL that cannot be read.
+    #[error("{url:?} names no store; try \"memory:\" or \"memory:NAME\"")]
+    BadUrl {
+        /// As given.
+        url: String,
+    },
+    /// The renewal thread could not be started.
+    #[error("the renewal thread could not be started: {0}")]
+    Thread(String),
+    /// The system gave no random numbers, and ids that can be guessed protect nothing.
+    #[error("the system gave no random numbers to make a client id from: {0}")]
+    Randomness(String),
+}
+
+impl ConfigError {
+    /// What sort of error it is: [`ErrorKind::System`] for a thread or random numbers that were not to be had,
+    /// otherwise [`ErrorKind::Invalid`].
+    ///
+    /// ```
+    /// use bandog::{ErrorKind, LockConfig};
+    ///
+    /// let error = LockConfig::default().set("leese", "45s").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Invalid);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Thread(_) | Self::Randomness(_) => ErrorKind::System,
+            _ => ErrorKind::Invalid,
+        }
+    }
+}
