@@ -1,0 +1,3 @@
+//! The `bandog` command.
+
+fn main() {}

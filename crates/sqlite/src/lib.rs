@@ -1,0 +1,1 @@
+//! Locks in a SQLite file, for the processes of one machine.
