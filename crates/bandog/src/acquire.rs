@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bandog_core::lock::{Ask, Outcome, OwnerId, Ticket, Why};
+use bandog_core::lock::{Ask, Outcome, OwnerId, Slip, Why};
 use bandog_core::mode::Mode;
 use bandog_core::name::{LockName, NameError};
 use bandog_core::op::Patience;
@@ -55,9 +55,9 @@ enum State {
     Over,
 }
 
-/// A ticket in the hand of a future. Dropped, it is cancelled.
+/// A slip in the hand of a future. Dropped, it is cancelled.
 pub(crate) struct Waiting {
-    ticket: Ticket,
+    slip: Slip,
     /// Gone once the outcome is picked up.
     asker: Option<Asker>,
 }
@@ -156,7 +156,7 @@ impl Order {
         let asker = Asker { alerts: self.options.alerts.boxed(), handle: self.handle.clone(), cohort, began };
         Ok(match outcome {
             Ok(outcome) => Ok((asker, outcome)),
-            Err(ticket) => Err(Waiting { ticket, asker: Some(asker) }),
+            Err(slip) => Err(Waiting { slip, asker: Some(asker) }),
         })
     }
 
@@ -209,17 +209,17 @@ impl Order {
 }
 
 impl Waiting {
-    pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, ticket: Ticket) -> Self {
+    pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, slip: Slip) -> Self {
         let (alerts, began) = (None, handle.clock.now());
         let asker = Asker { alerts, handle: handle.clone(), cohort: Arc::clone(cohort), began };
-        Self { ticket, asker: Some(asker) }
+        Self { slip, asker: Some(asker) }
     }
 
-    /// The ticket's outcome, once it is there.
+    /// The slip's outcome, once it is there.
     #[inline(always)]
     fn poll(&mut self, waker: &Waker) -> Option<(Asker, Outcome)> {
         let asker = self.asker.as_ref()?;
-        let outcome = asker.handle.pick(&asker.cohort, self.ticket, waker)?;
+        let outcome = asker.handle.pick(&asker.cohort, self.slip, waker)?;
         Some((self.asker.take()?, outcome))
     }
 
@@ -231,7 +231,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(Asker { handle, cohort, .. }) = &self.asker {
-            handle.cancel(cohort, self.ticket);
+            handle.cancel(cohort, self.slip);
         }
     }
 }

@@ -74,8 +74,8 @@ bugs! {
     DowngradeStillPasses,
     /// Re-entry does not ask who the owner is.
     ReentryByAnybody,
-    /// An answer reaches whoever has the ticket's place now.
-    MixedUpTickets,
+    /// An answer reaches whoever has the slip's place now.
+    MixedUpSlips,
     /// A holder id is used again.
     HolderIdReused,
     /// A retry under way keeps the timer busy.

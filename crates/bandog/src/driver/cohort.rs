@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Ticket};
+use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Slip};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
@@ -27,7 +27,7 @@ pub(crate) struct Cohort {
 /// What the cohort's mutex protects.
 pub(crate) struct State {
     pub(crate) machine: Machine,
-    /// Whoever waits for a ticket, by its index.
+    /// Whoever waits for a slip, by its index.
     wakers: Vec<Option<Waker>>,
     /// Whoever waits for the loss of a hold.
     watchers: Vec<(Grip, LossSender)>,
@@ -89,23 +89,23 @@ impl Cohort {
 }
 
 impl State {
-    /// Remembers whom to wake when a ticket's outcome is there. Returns whom not to wake any more.
+    /// Remembers whom to wake when a slip's outcome is there. Returns whom not to wake any more.
     #[must_use = "to be dropped after unlocking"]
-    pub(super) fn watch_ticket(&mut self, ticket: Ticket, waker: &Waker) -> Option<Waker> {
-        if self.wakers.len() <= ticket.index() {
-            self.wakers.resize(ticket.index() + 1, None);
+    pub(super) fn watch_slip(&mut self, slip: Slip, waker: &Waker) -> Option<Waker> {
+        if self.wakers.len() <= slip.index() {
+            self.wakers.resize(slip.index() + 1, None);
         }
-        let known = &mut self.wakers[ticket.index()];
+        let known = &mut self.wakers[slip.index()];
         if known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             return None;
         }
         known.replace(waker.clone())
     }
 
-    /// Nobody waits for the ticket any more.
+    /// Nobody waits for the slip any more.
     #[must_use = "to be dropped after unlocking"]
-    pub(super) fn forget_ticket(&mut self, ticket: Ticket) -> Option<Waker> {
-        self.wakers.get_mut(ticket.index())?.take()
+    pub(super) fn forget_slip(&mut self, slip: Slip) -> Option<Waker> {
+        self.wakers.get_mut(slip.index())?.take()
     }
 
     /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
@@ -151,7 +151,7 @@ impl State {
         let (mut wakers, mut losses) = (Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Ready(ticket) => wakers.extend(self.wakers.get_mut(ticket.index()).and_then(Option::take)),
+                Event::Ready(slip) => wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take)),
                 Event::Lost(grip, reason) => losses.extend(self.watcher(grip).map(|told| (told.clone(), reason))),
             }
         }
@@ -168,7 +168,7 @@ impl State {
     /// Frees the room that only waiting needs.
     #[must_use = "to be dropped after unlocking"]
     pub(super) fn tidy(&mut self) -> Vec<Option<Waker>> {
-        if self.machine.tickets() > 0 {
+        if self.machine.slips() > 0 {
             return Vec::new();
         }
         self.machine.tidy();

@@ -25,7 +25,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Ask, Machine, Outcome, Settings, Ticket};
+use bandog_core::lock::{Ask, Machine, Outcome, Settings, Slip};
 use bandog_core::name::LockName;
 use bandog_core::op::News;
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
@@ -90,7 +90,7 @@ impl Drop for Life {
 pub(crate) struct Asked {
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
-    pub(crate) outcome: Result<Outcome, Ticket>,
+    pub(crate) outcome: Result<Outcome, Slip>,
 }
 
 /// What a driver is made of.
@@ -218,27 +218,27 @@ impl Driver {
                 return Asked { cohort, began, outcome: Ok(outcome) };
             }
             ask.until = wait.map(|wait| began + wait);
-            let ticket = state.machine.handle_ask(began, ask);
-            let mut outcome = state.machine.pick(began, ticket);
+            let slip = state.machine.handle_ask(began, ask);
+            let mut outcome = state.machine.pick(began, slip);
             let wanted = state.drain(began, self.store.as_ref());
             // What is sent now may be answered now: a waker too early would wake for nothing.
             let sends = !wanted.actions.is_empty();
-            let replaced = if outcome.is_none() && !sends { state.watch_ticket(ticket, waker) } else { None };
+            let replaced = if outcome.is_none() && !sends { state.watch_slip(slip, waker) } else { None };
             self.perform(&cohort, state, wanted);
             drop(replaced);
             if outcome.is_none() && sends {
-                outcome = self.pick(&cohort, ticket, waker);
+                outcome = self.pick(&cohort, slip, waker);
             }
-            return Asked { cohort, began, outcome: outcome.ok_or(ticket) };
+            return Asked { cohort, began, outcome: outcome.ok_or(slip) };
         }
     }
 
-    /// A ticket's outcome; if it is not there yet, remembers whom to wake.
+    /// A slip's outcome; if it is not there yet, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, ticket: Ticket, waker: &Waker) -> Option<Outcome> {
+    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<Outcome> {
         let mut state = cohort.lock();
         let now = self.clock.now();
-        let outcome = state.machine.pick(now, ticket);
+        let outcome = state.machine.pick(now, slip);
         if outcome.is_some() {
             // Picking up makes no work, and no timer come earlier.
             let stale = state.tidy();
@@ -246,18 +246,18 @@ impl Driver {
             drop(stale);
             return outcome;
         }
-        let replaced = state.watch_ticket(ticket, waker);
+        let replaced = state.watch_slip(slip, waker);
         let wanted = state.drain(now, self.store.as_ref());
         self.perform(cohort, state, wanted);
         drop(replaced);
         None
     }
 
-    /// Nobody waits for a ticket any more.
-    pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, ticket: Ticket) {
+    /// Nobody waits for a slip any more.
+    pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip) {
         let mut state = cohort.lock();
-        let stale = state.forget_ticket(ticket);
-        self.run(cohort, state, |now, machine| machine.handle_cancel(now, ticket));
+        let stale = state.forget_slip(slip);
+        self.run(cohort, state, |now, machine| machine.handle_cancel(now, slip));
         drop(stale);
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Released, Ticket, Why, Word};
+use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Released, Slip, Why, Word};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
@@ -221,9 +221,9 @@ impl Hold {
         self.handle.with(&self.cohort, |_, machine| machine.handle_unbind(grip));
     }
 
-    pub(super) fn waiting(&self, ask: impl FnOnce(Moment, &mut Machine) -> Ticket) -> Waiting {
-        let ticket = self.handle.with(&self.cohort, ask);
-        Waiting::new(&self.handle, &self.cohort, ticket)
+    pub(super) fn waiting(&self, ask: impl FnOnce(Moment, &mut Machine) -> Slip) -> Waiting {
+        let slip = self.handle.with(&self.cohort, ask);
+        Waiting::new(&self.handle, &self.cohort, slip)
     }
 
     // Renewal stops here, atomically; the request itself may come later.

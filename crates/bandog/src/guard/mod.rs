@@ -256,10 +256,10 @@ impl<K: Held> Guard<K> {
         self.released = true;
         self.alert_hold();
         let hold = self.hold.clone();
-        // Made here and not in the future: one that is dropped before its first poll must give its ticket back.
+        // Made here and not in the future: one that is dropped before its first poll must give its slip back.
         let released = match hold.let_go(true) {
             Released::Now(result) => Err(result),
-            Released::Later(ticket) => Ok(Waiting::new(&hold.handle, &hold.cohort, ticket)),
+            Released::Later(slip) => Ok(Waiting::new(&hold.handle, &hold.cohort, slip)),
         };
         async move {
             let why = match released {

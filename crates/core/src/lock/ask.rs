@@ -92,14 +92,14 @@ impl Ask {
 
 /// A claim check for something that is under way; [`Machine::pick`](super::Machine::pick) exchanges it for the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket {
+pub struct Slip {
     pub(super) index: usize,
-    // Indices are used again: an answer for a ticket that was given up must not reach whoever has its index now.
+    // Indices are used again: an answer for a slip that was given up must not reach whoever has its index now.
     pub(super) serial: u64,
 }
 
-impl Ticket {
-    /// A small number, unique among the tickets that are out.
+impl Slip {
+    /// A small number, unique among the slips that are out.
     pub fn index(self) -> usize {
         self.index
     }
@@ -234,7 +234,7 @@ pub enum Errand {
         /// Time before the send.
         sent: Moment,
         /// Whoever waits for it.
-        ticket: Option<Ticket>,
+        slip: Option<Slip>,
     },
     /// A heartbeat for these claims.
     Heartbeat {
@@ -255,7 +255,7 @@ pub enum Errand {
         /// The hold's id when it was sent.
         seq: u64,
         /// Whoever waits for it.
-        ticket: Ticket,
+        slip: Slip,
     },
     /// The withdrawal of an upgrade whose wait is over.
     Withdraw {
@@ -282,8 +282,8 @@ impl Errand {
 /// What the driver must tell somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The ticket's outcome is ready.
-    Ready(Ticket),
+    /// The slip's outcome is ready.
+    Ready(Slip),
     /// A hold was lost.
     Lost(Grip, LossReason),
 }

@@ -7,26 +7,26 @@ use crate::time::{LeaseTime, Moment};
 
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Recovery, Ticket, Why};
+use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Recovery, Slip, Why};
 use super::claim::{Phase, Taker};
 use super::hold::Hold;
 use super::landing::Landing;
-use super::tickets::Stage;
+use super::slips::Stage;
 use super::{Cohort, Machine, Todo};
 
 impl Machine {
     /// A guard wants its lease renewed now.
-    pub fn handle_renew(&mut self, now: Moment, grip: Grip) -> Ticket {
+    pub fn handle_renew(&mut self, now: Moment, grip: Grip) -> Slip {
         if let Some(why) = self.lost(now, grip) {
             return self.answered(why);
         }
-        let ticket = self.tickets.insert(None, Stage::Errand);
-        self.todo.push_back(Todo::Renew(grip, Some(ticket)));
-        ticket
+        let slip = self.slips.insert(None, Stage::Errand);
+        self.todo.push_back(Todo::Renew(grip, Some(slip)));
+        slip
     }
 
     /// A reader wants to write. The outcome is `Done`, or the read hold goes on as it was.
-    pub fn handle_upgrade(&mut self, now: Moment, grip: Grip, patience: Patience, until: Option<Moment>) -> Ticket {
+    pub fn handle_upgrade(&mut self, now: Moment, grip: Grip, patience: Patience, until: Option<Moment>) -> Slip {
         if let Some(why) = self.lost(now, grip) {
             return self.answered(why);
         }
@@ -42,23 +42,23 @@ impl Machine {
         let mode = Mode::Exclusive;
         let (fair, reentrant, max_hold, recovery) = (false, false, None, Recovery::Notify);
         let ask = Ask { mode, fair, patience, until, owner, reentrant, terms, max_hold, recovery };
-        let ticket = self.tickets.insert(Some(ask), Stage::Unclaimed);
+        let slip = self.slips.insert(Some(ask), Stage::Unclaimed);
         if let Some(until) = until {
-            self.waits.insert((until, ticket));
+            self.waits.insert((until, slip));
         }
-        self.claim_upgrade(now, ticket, grip);
-        ticket
+        self.claim_upgrade(now, slip, grip);
+        slip
     }
 
-    pub(super) fn claim_upgrade(&mut self, now: Moment, ticket: Ticket, grip: Grip) {
-        if let Some(seq) = self.new_claim(now, ticket, Taker::Upgrade(ticket, grip)) {
-            self.tickets.set(ticket, Stage::Claimed(seq));
+    pub(super) fn claim_upgrade(&mut self, now: Moment, slip: Slip, grip: Grip) {
+        if let Some(seq) = self.new_claim(now, slip, Taker::Upgrade(slip, grip)) {
+            self.slips.set(slip, Stage::Claimed(seq));
             self.todo.push_back(Todo::Claim(seq));
         }
     }
 
     /// A writer wants to read.
-    pub fn handle_downgrade(&mut self, now: Moment, grip: Grip) -> Ticket {
+    pub fn handle_downgrade(&mut self, now: Moment, grip: Grip) -> Slip {
         if let Some(why) = self.lost(now, grip) {
             return self.answered(why);
         }
@@ -70,9 +70,9 @@ impl Machine {
             self.cohort = Cohort::Idle;
             self.advance(now);
         }
-        let ticket = self.tickets.insert(None, Stage::Errand);
-        self.todo.push_back(Todo::Downgrade(grip, ticket));
-        ticket
+        let slip = self.slips.insert(None, Stage::Errand);
+        self.todo.push_back(Todo::Downgrade(grip, slip));
+        slip
     }
 
     fn lost(&mut self, now: Moment, grip: Grip) -> Option<Why> {
@@ -86,25 +86,25 @@ impl Machine {
         }
     }
 
-    pub(super) fn downgrade_action(&self, grip: Grip, ticket: Ticket) -> Option<Action> {
+    pub(super) fn downgrade_action(&self, grip: Grip, slip: Slip) -> Option<Action> {
         let id = self.holds.get(grip.0)?.id;
-        let errand = Errand::Downgrade { grip, seq: id.seq, ticket };
+        let errand = Errand::Downgrade { grip, seq: id.seq, slip };
         Some(Action { errand, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 
-    pub(super) fn on_downgraded(&mut self, now: Moment, grip: Grip, seq: u64, ticket: Ticket, answer: Downgraded) {
+    pub(super) fn on_downgraded(&mut self, now: Moment, grip: Grip, seq: u64, slip: Slip, answer: Downgraded) {
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) else {
-            return self.fail(ticket, Why::Lost(LossReason::Gone));
+            return self.fail(slip, Why::Lost(LossReason::Gone));
         };
         if let Some(reason) = hold.loss.as_deref().cloned() {
-            return self.fail(ticket, Why::Lost(reason));
+            return self.fail(slip, Why::Lost(reason));
         }
         if let Downgraded::Shared(_) = answer {
             hold.mode = Mode::Shared;
-            return self.finish(ticket, Outcome::Done);
+            return self.finish(slip, Outcome::Done);
         }
         self.lose(now, grip, LossReason::Gone);
-        self.fail(ticket, Why::Lost(LossReason::Gone));
+        self.fail(slip, Why::Lost(LossReason::Gone));
     }
 
     /// The claim of a pending upgrade of this hold.
@@ -116,10 +116,10 @@ impl Machine {
     /// A hold was lost: its pending upgrade has nothing to stand on.
     pub(super) fn end_upgrade(&mut self, now: Moment, grip: Grip, reason: &LossReason) {
         let Some(seq) = self.upgrade_of(grip) else { return };
-        let ticket = self.claims.get(&seq).and_then(|claim| self.taker(claim));
+        let slip = self.claims.get(&seq).and_then(|claim| self.taker(claim));
         self.abandon(now, seq);
-        if let Some(ticket) = ticket {
-            self.fail(ticket, Why::Lost(reason.clone()));
+        if let Some(slip) = slip {
+            self.fail(slip, Why::Lost(reason.clone()));
         }
     }
 
@@ -141,9 +141,9 @@ impl Machine {
     pub(super) fn withdraw(&mut self, seq: u64, why: Why) {
         let Some(claim) = self.claims.get_mut(&seq) else { return };
         match (claim.phase, claim.taker) {
-            (Phase::New, Taker::Upgrade(ticket, _)) => {
+            (Phase::New, Taker::Upgrade(slip, _)) => {
                 self.forget_claim(seq);
-                self.fail(ticket, why);
+                self.fail(slip, why);
             }
             (Phase::New | Phase::Withdrawing, _) => {}
             (Phase::Sent | Phase::Queued { .. } | Phase::Confirming, _) => {
@@ -162,7 +162,7 @@ impl Machine {
     pub(super) fn on_withdrawn(&mut self, now: (Moment, LeaseTime), seq: u64, sent: Moment, answer: Downgraded) {
         let (now, at) = now;
         let Some(claim) = self.claims.get_mut(&seq) else { return };
-        let Taker::Upgrade(ticket, grip) = claim.taker else { return };
+        let Taker::Upgrade(slip, grip) = claim.taker else { return };
         let may_arrive = claim.run.is_none() && at <= claim.not_after;
         let why = claim.giving_up.take();
         match answer {
@@ -172,7 +172,7 @@ impl Machine {
             Downgraded::Shared(grant) => {
                 // The exchange had happened: the hold goes on under its new id, shared again.
                 let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
-                self.settle_claim(now, seq, ticket, &Landing { stamp, sent, remaining, line, confirmed: true });
+                self.settle_claim(now, seq, slip, &Landing { stamp, sent, remaining, line, confirmed: true });
                 if let Some(hold) = self.holds.get_mut(grip.0) {
                     hold.mode = Mode::Shared;
                 }
@@ -184,13 +184,13 @@ impl Machine {
                 self.todo.push_back(Todo::Renew(grip, None));
             }
         }
-        self.fail(ticket, why.map_or(Why::Timeout(None), |why| *why));
+        self.fail(slip, why.map_or(Why::Timeout(None), |why| *why));
     }
 
     pub(super) fn on_withdraw_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let Some(Taker::Upgrade(ticket, grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
+        let Some(Taker::Upgrade(slip, grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
         self.end_both(now, seq, grip);
-        self.fail(ticket, Why::Store(error));
+        self.fail(slip, Why::Store(error));
     }
 
     /// Nobody knows on which side of the exchange we are.

@@ -11,9 +11,9 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, Lane, LossReason, Ticket, Why};
+use super::ask::{Action, Errand, Grip, Lane, LossReason, Slip, Why};
 use super::landing::Landing;
-use super::tickets::Stage;
+use super::slips::Stage;
 use super::{Cohort, Machine, Todo};
 
 /// A claim that this process has made and that is not yet a hold.
@@ -40,9 +40,9 @@ pub(super) struct Claiming {
 pub(super) enum Taker {
     /// Whoever is first in the local line by then.
     Cohort,
-    Ticket(Ticket),
-    /// A reader that wants to write: its ticket and its hold.
-    Upgrade(Ticket, Grip),
+    Slip(Slip),
+    /// A reader that wants to write: its slip and its hold.
+    Upgrade(Slip, Grip),
     /// Everybody gave up while it was on its way.
     Nobody,
 }
@@ -75,26 +75,26 @@ impl Machine {
     }
 
     pub(super) fn new_cohort_claim(&mut self, now: Moment) -> Option<u64> {
-        let seq = self.new_claim(now, self.tickets.head()?, Taker::Cohort)?;
+        let seq = self.new_claim(now, self.slips.head()?, Taker::Cohort)?;
         self.cohort = Cohort::Claiming(seq);
         Some(seq)
     }
 
-    /// Claims for one ticket.
-    pub(super) fn claim_for(&mut self, now: Moment, ticket: Ticket) {
-        self.tickets.set(ticket, Stage::Unclaimed);
-        let patient = self.tickets.ask(ticket).is_some_and(|ask| ask.patience == Patience::Queue);
+    /// Claims for one slip.
+    pub(super) fn claim_for(&mut self, now: Moment, slip: Slip) {
+        self.slips.set(slip, Stage::Unclaimed);
+        let patient = self.slips.ask(slip).is_some_and(|ask| ask.patience == Patience::Queue);
         if patient && !self.may_claim(now) {
             return;
         }
-        if let Some(seq) = self.new_claim(now, ticket, Taker::Ticket(ticket)) {
-            self.tickets.set(ticket, Stage::Claimed(seq));
+        if let Some(seq) = self.new_claim(now, slip, Taker::Slip(slip)) {
+            self.slips.set(slip, Stage::Claimed(seq));
             self.todo.push_back(Todo::Claim(seq));
         }
     }
 
-    pub(super) fn new_claim(&mut self, now: Moment, ticket: Ticket, taker: Taker) -> Option<u64> {
-        let ask = self.tickets.ask(ticket)?;
+    pub(super) fn new_claim(&mut self, now: Moment, slip: Slip, taker: Taker) -> Option<u64> {
+        let ask = self.slips.ask(slip)?;
         let id = if zoo::has(Bug::HolderIdReused) { self.client.holder(7) } else { self.client.fresh() };
         let claim = Claiming {
             id,
@@ -157,7 +157,7 @@ impl Machine {
 
     pub(super) fn confirm_action(&mut self, now: Moment, seq: u64) -> Option<Action> {
         let claim = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming)?;
-        let lease = self.taker(claim).and_then(|taker| self.tickets.ask(taker)).map_or(claim.lease, |ask| ask.lease());
+        let lease = self.taker(claim).and_then(|taker| self.slips.ask(taker)).map_or(claim.lease, |ask| ask.lease());
         let claim = self.claims.get_mut(&seq)?;
         claim.lease = lease;
         let op = Op::Renew(Renew { id: claim.id, lease });
@@ -207,7 +207,7 @@ impl Machine {
     // The lease is that of whoever came first; the others may have asked for less.
     fn refuse_head(&mut self, now: Moment, seq: u64, refusal: &Refusal) {
         self.forget_claim(seq);
-        if let Some(head) = self.tickets.head() {
+        if let Some(head) = self.slips.head() {
             self.fail(head, Why::Refused(refusal.clone()));
         }
         self.advance(now);
@@ -232,8 +232,8 @@ impl Machine {
         if self.taker_gone(seq) {
             return self.abandon(now, seq);
         }
-        if let Taker::Ticket(ticket) = taker
-            && self.waits_for_itself(ticket)
+        if let Taker::Slip(slip) = taker
+            && self.waits_for_itself(slip)
         {
             return self.drop_claim(now, seq, |_| Why::WouldDeadlock);
         }
@@ -245,9 +245,9 @@ impl Machine {
         let Some(claim) = self.forget_claim(seq) else { return };
         match claim.taker {
             Taker::Cohort => self.advance(now),
-            Taker::Ticket(ticket) => self.claim_for(now, ticket),
+            Taker::Slip(slip) => self.claim_for(now, slip),
             // If the read hold has ended too, the store will say so.
-            Taker::Upgrade(ticket, grip) => self.claim_upgrade(now, ticket, grip),
+            Taker::Upgrade(slip, grip) => self.claim_upgrade(now, slip, grip),
             Taker::Nobody => {}
         }
     }

@@ -5,9 +5,9 @@ use crate::store::{Outcome as Sure, StoreError};
 use crate::time::{LeaseTime, Moment};
 use crate::zoo::{self, Bug};
 
-use super::ask::{Lane, Ticket, Why};
+use super::ask::{Lane, Slip, Why};
 use super::claim::{Phase, Taker};
-use super::tickets::Stage;
+use super::slips::Stage;
 use super::{Cohort, Machine};
 
 /// A store in trouble, and when to try it again.
@@ -39,8 +39,8 @@ impl Machine {
             return self.drop_claim(now, seq, |_| Why::Store(error.clone()));
         }
         self.forget_claim(seq);
-        if let Taker::Ticket(ticket) = taker {
-            self.tickets.set(ticket, Stage::Unclaimed);
+        if let Taker::Slip(slip) = taker {
+            self.slips.set(slip, Stage::Unclaimed);
         }
         if taker != Taker::Nobody {
             self.note_failure(now, sent, error);
@@ -65,18 +65,18 @@ impl Machine {
     }
 
     /// Ends a claim and tells everybody who counted on it.
-    pub(super) fn drop_claim(&mut self, now: Moment, seq: u64, why: impl Fn(Ticket) -> Why) {
+    pub(super) fn drop_claim(&mut self, now: Moment, seq: u64, why: impl Fn(Slip) -> Why) {
         if matches!(self.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
             self.part_claim(now, seq, Lane::Renewals);
         }
         let Some(claim) = self.forget_claim(seq) else { return };
         let told = match claim.taker {
-            Taker::Cohort => self.tickets.line(),
-            Taker::Ticket(ticket) | Taker::Upgrade(ticket, _) => vec![ticket],
+            Taker::Cohort => self.slips.line(),
+            Taker::Slip(slip) | Taker::Upgrade(slip, _) => vec![slip],
             Taker::Nobody => Vec::new(),
         };
-        for ticket in told {
-            self.fail(ticket, why(ticket));
+        for slip in told {
+            self.fail(slip, why(slip));
         }
     }
 
@@ -105,7 +105,7 @@ impl Machine {
 
     pub(super) fn line_shrank(&mut self, now: Moment) {
         if let Cohort::Claiming(seq) = self.cohort
-            && self.tickets.line_is_empty()
+            && self.slips.line_is_empty()
         {
             self.abandon(now, seq);
         }

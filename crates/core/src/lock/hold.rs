@@ -14,12 +14,12 @@ use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
 use super::ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Ticket, Why,
+    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Slip, Why,
 };
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
 use super::landing::Landing;
-use super::tickets::Stage;
+use super::slips::Stage;
 use super::word::Word;
 use super::{Cohort, Machine, Todo};
 
@@ -35,8 +35,8 @@ pub(super) struct Hold {
     pub(super) owner: Option<OwnerId>,
     pub(super) keeping: Keeping,
     pub(super) loss: Option<Box<LossReason>>,
-    /// The ticket that was granted but not yet picked up, and by when it should be.
-    pub(super) unpicked: Option<(Ticket, Moment)>,
+    /// The slip that was granted but not yet picked up, and by when it should be.
+    pub(super) unpicked: Option<(Slip, Moment)>,
     since: Moment,
     max_hold: Option<Duration>,
     recovery: Recovery,
@@ -89,13 +89,13 @@ impl Hold {
     }
 
     /// Hands the hold to a waiter.
-    pub(super) fn assign(&mut self, now: Moment, ticket: Ticket, ask: &Ask, pick_within: Duration) {
+    pub(super) fn assign(&mut self, now: Moment, slip: Slip, ask: &Ask, pick_within: Duration) {
         self.word = Word::locked();
         self.owner = ask.owner;
         self.since = now;
         self.max_hold = ask.max_hold;
         self.recovery = ask.recovery;
-        self.unpicked = Some((ticket, now + pick_within));
+        self.unpicked = Some((slip, now + pick_within));
     }
 }
 
@@ -114,15 +114,15 @@ impl From<Loss> for LossReason {
 
 impl Machine {
     /// Turns a claim into a hold and gives it to its waiter.
-    pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, ticket: Ticket, landing: &Landing) {
-        let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
+    pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
+        let Some(ask) = self.slips.ask(slip).cloned() else { return };
         let Some(claim) = self.claims.remove(&seq) else { return };
         let fresh = self.fresh_hold(now, &claim, &ask, landing);
         // Whoever was in the way has left it.
         self.blocker = None;
         if let Taker::Upgrade(_, grip) = claim.taker {
             self.exchange(grip, fresh);
-            self.finish(ticket, Outcome::Done);
+            self.finish(slip, Outcome::Done);
             return self.attend(now, grip.0);
         }
         let key = self.holds.insert(fresh);
@@ -130,8 +130,8 @@ impl Machine {
             self.cohort = Cohort::Holding(key);
             self.remote.begin(now, landing.line);
         }
-        self.give(now, key, ticket);
-        if landing.remaining < ask.lease().length() && !self.tickets.line_is_empty() {
+        self.give(now, key, slip);
+        if landing.remaining < ask.lease().length() && !self.slips.line_is_empty() {
             // Only a confirmed lease may be passed on, and somebody waits for that.
             self.todo.push_back(Todo::Renew(Grip(key), None));
         }
@@ -169,15 +169,15 @@ impl Machine {
     }
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
-    pub(super) fn give(&mut self, now: Moment, key: HoldKey, ticket: Ticket) {
-        let Some(ask) = self.tickets.ask(ticket) else { return };
+    pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip) {
+        let Some(ask) = self.slips.ask(slip) else { return };
         let window = self.window(ask.lease());
         let Some(hold) = self.holds.get_mut(key) else { return };
-        hold.assign(now, ticket, ask, window);
+        hold.assign(now, slip, ask, window);
         let token = hold.token();
-        self.disarm_wait(ticket);
-        self.tickets.set(ticket, Stage::Ready(Outcome::Granted { grip: Grip(key), token }));
-        self.events.push_back(Event::Ready(ticket));
+        self.disarm_wait(slip);
+        self.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token }));
+        self.events.push_back(Event::Ready(slip));
     }
 
     /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
@@ -201,7 +201,7 @@ impl Machine {
         }
         let Some(deeper) = hold.word.enter() else { return Some(Outcome::Failed(Why::TooDeep)) };
         hold.word = deeper;
-        // In use from here on, even if its first ticket is still out.
+        // In use from here on, even if its first slip is still out.
         hold.pick_up();
         Some(Outcome::Granted { grip: Grip(key), token: hold.token() })
     }
@@ -224,8 +224,8 @@ impl Machine {
     }
 
     /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
-    pub(super) fn waits_for_itself(&self, ticket: Ticket) -> bool {
-        let ask = self.tickets.ask(ticket);
+    pub(super) fn waits_for_itself(&self, slip: Slip) -> bool {
+        let ask = self.slips.ask(slip);
         let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
         let own =
             || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.loss.is_none());
@@ -243,24 +243,18 @@ impl Machine {
         Some(Blocker { holder: hold.id.public(), who: Arc::clone(self.client.who()), remaining })
     }
 
-    pub(super) fn renew_action(&self, now: Moment, grip: Grip, ticket: Option<Ticket>) -> Option<Action> {
+    pub(super) fn renew_action(&self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
-        let errand = Errand::Renew { grip, seq: hold.id.seq, sent: now, ticket };
+        let errand = Errand::Renew { grip, seq: hold.id.seq, sent: now, slip };
         let op = Op::Renew(Renew { id: hold.id, lease: hold.lease });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 
-    pub(super) fn on_renewal(
-        &mut self,
-        now: Moment,
-        hold: (Grip, u64, Moment),
-        ticket: Option<Ticket>,
-        renewal: Renewal,
-    ) {
+    pub(super) fn on_renewal(&mut self, now: Moment, hold: (Grip, u64, Moment), slip: Option<Slip>, renewal: Renewal) {
         let (grip, seq, sent) = hold;
         let same = |hold: &Hold| hold.id.seq == seq || zoo::has(Bug::RenewalOfAnother);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
-            return self.tell_renewer(ticket, Outcome::Failed(Why::Lost(LossReason::Gone)));
+            return self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
         };
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
@@ -269,19 +263,19 @@ impl Machine {
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.remote.learn(now, line);
                 }
-                self.tell_renewer(ticket, Outcome::Done);
+                self.tell_renewer(slip, Outcome::Done);
             }
             Renewal::Revoked { reason, .. } => {
                 let reason = LossReason::Revoked(reason.into());
                 self.lose(now, grip, reason.clone());
-                self.tell_renewer(ticket, Outcome::Failed(Why::Lost(reason)));
+                self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
             }
             Renewal::NotHolder => {
                 if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
-                    return self.tell_renewer(ticket, Outcome::Done);
+                    return self.tell_renewer(slip, Outcome::Done);
                 }
                 self.lose(now, grip, LossReason::Gone);
-                self.tell_renewer(ticket, Outcome::Failed(Why::Lost(LossReason::Gone)));
+                self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
             }
         }
     }
@@ -290,19 +284,19 @@ impl Machine {
         &mut self,
         now: Moment,
         hold: (Grip, u64, Moment),
-        ticket: Option<Ticket>,
+        slip: Option<Slip>,
         error: StoreError,
     ) {
         let (grip, seq, sent) = hold;
         if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
             hold.keeping.failed(now, sent);
         }
-        self.tell_renewer(ticket, Outcome::Failed(Why::Store(error)));
+        self.tell_renewer(slip, Outcome::Failed(Why::Store(error)));
     }
 
-    fn tell_renewer(&mut self, ticket: Option<Ticket>, outcome: Outcome) {
-        if let Some(ticket) = ticket {
-            self.finish(ticket, outcome);
+    fn tell_renewer(&mut self, slip: Option<Slip>, outcome: Outcome) {
+        if let Some(slip) = slip {
+            self.finish(slip, outcome);
         }
     }
 
@@ -322,10 +316,10 @@ impl Machine {
             }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
-        if let Some((ticket, by)) = self.holds.get(key).and_then(|hold| hold.unpicked)
+        if let Some((slip, by)) = self.holds.get(key).and_then(|hold| hold.unpicked)
             && by <= now
         {
-            self.rotate(now, key, ticket);
+            self.rotate(now, key, slip);
         }
     }
 
@@ -335,8 +329,8 @@ impl Machine {
         hold.loss = Some(Box::new(reason.clone()));
         self.end_upgrade(now, grip, &reason);
         let Some(hold) = self.holds.get(grip.0) else { return };
-        if let Some((ticket, _)) = hold.unpicked {
-            self.return_to_wait(now, ticket, grip);
+        if let Some((slip, _)) = hold.unpicked {
+            self.return_to_wait(now, slip, grip);
         } else {
             let known_gone = matches!(reason, LossReason::Gone | LossReason::Shutdown);
             if hold.recovery == Recovery::Release && !known_gone {
@@ -351,8 +345,8 @@ impl Machine {
     }
 
     /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
-    pub(super) fn return_to_wait(&mut self, now: Moment, ticket: Ticket, grip: Grip) {
-        let Some(ask) = self.tickets.ask(ticket).cloned() else { return };
+    pub(super) fn return_to_wait(&mut self, now: Moment, slip: Slip, grip: Grip) {
+        let Some(ask) = self.slips.ask(slip).cloned() else { return };
         let gone = |hold: &Hold| matches!(hold.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown));
         if !self.leave(grip)
             && let Some(hold) = self.holds.remove(grip.0)
@@ -364,16 +358,16 @@ impl Machine {
             self.cohort = Cohort::Idle;
         }
         if self.closed {
-            return self.fail(ticket, Why::Closed);
+            return self.fail(slip, Why::Closed);
         }
         if let Some(until) = ask.until {
-            self.waits.insert((until, ticket));
+            self.waits.insert((until, slip));
         }
         if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
-            self.tickets.join(ticket);
+            self.slips.join(slip);
             self.advance(now);
         } else {
-            self.claim_for(now, ticket);
+            self.claim_for(now, slip);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::time::{Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Lane, LossReason, Ticket, Why};
+use super::ask::{Lane, LossReason, Slip, Why};
 use super::claim::{Claiming, Phase, Taker};
 use super::{Machine, Todo};
 
@@ -26,12 +26,12 @@ impl Machine {
     /// A grant has arrived: make it a hold, or confirm it first, or give it back.
     pub(super) fn land(&mut self, now: Moment, seq: u64, landing: Landing) {
         let Some(claim) = self.claims.get(&seq) else { return };
-        let Some(ticket) = self.taker(claim).filter(|ticket| self.tickets.ask(*ticket).is_some()) else {
+        let Some(slip) = self.taker(claim).filter(|slip| self.slips.ask(*slip).is_some()) else {
             return self.abandon_granted(now, seq);
         };
         // Whoever is first may have changed since the confirmation was asked for.
-        let proven = landing.confirmed && self.tickets.ask(ticket).is_some_and(|ask| ask.lease() == claim.lease);
-        if !proven && self.must_confirm(now, claim, ticket, &landing) {
+        let proven = landing.confirmed && self.slips.ask(slip).is_some_and(|ask| ask.lease() == claim.lease);
+        if !proven && self.must_confirm(now, claim, slip, &landing) {
             if let Some(claim) = self.claims.get_mut(&seq)
                 && (claim.phase != Phase::Confirming || landing.confirmed)
             {
@@ -49,11 +49,11 @@ impl Machine {
             }
             return;
         }
-        self.settle_claim(now, seq, ticket, &landing);
+        self.settle_claim(now, seq, slip, &landing);
     }
 
-    fn must_confirm(&self, now: Moment, claim: &Claiming, ticket: Ticket, landing: &Landing) -> bool {
-        let Some(ask) = self.tickets.ask(ticket) else { return false };
+    fn must_confirm(&self, now: Moment, claim: &Claiming, slip: Slip, landing: &Landing) -> bool {
+        let Some(ask) = self.slips.ask(slip) else { return false };
         let deadline = self.settings.drift.deadline(landing.sent, landing.remaining);
         let short = deadline < now + self.window(claim.lease) / 4;
         let fixed = ask.terms.is_fixed() && landing.remaining < ask.lease().length();
@@ -66,11 +66,11 @@ impl Machine {
             (Renewal::Renewed { stamp, remaining, line }, _) => {
                 self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
             }
-            (Renewal::Revoked { reason, .. }, Taker::Upgrade(ticket, grip)) => {
+            (Renewal::Revoked { reason, .. }, Taker::Upgrade(slip, grip)) => {
                 let reason = LossReason::Revoked(reason.into());
                 self.abandon_granted(now, seq);
                 self.lose(now, grip, reason.clone());
-                self.fail(ticket, Why::Lost(reason));
+                self.fail(slip, Why::Lost(reason));
             }
             (Renewal::Revoked { .. }, _) => {
                 self.part_claim(now, seq, Lane::Renewals);

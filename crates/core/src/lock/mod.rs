@@ -70,14 +70,14 @@ mod hold;
 mod holds;
 mod landing;
 mod pass;
+mod slips;
 #[cfg(test)]
 mod tests;
-mod tickets;
 mod timers;
 mod word;
 
 pub use ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Settings, Ticket, Why,
+    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Settings, Slip, Why,
 };
 pub use pass::Released;
 pub use word::{MAX_DEPTH, Word};
@@ -101,15 +101,15 @@ use giving_up::Failing;
 use hold::Hold;
 use holds::{HoldKey, Holds};
 use pass::{Parting, Remote};
-use tickets::{Stage, Tickets};
+use slips::{Slips, Stage};
 
 /// The machine of one lock name.
 #[derive(Debug)]
 pub struct Machine {
     settings: Arc<Settings>,
     client: Client,
-    tickets: Tickets,
-    waits: BTreeSet<(Moment, Ticket)>,
+    slips: Slips,
+    waits: BTreeSet<(Moment, Slip)>,
     claims: BTreeMap<u64, Claiming>,
     holds: Holds,
     partings: Slab<Parting>,
@@ -140,10 +140,10 @@ enum Cohort {
 enum Todo {
     Claim(u64),
     Confirm(u64),
-    Renew(Grip, Option<Ticket>),
+    Renew(Grip, Option<Slip>),
     Heartbeat,
     Part(usize),
-    Downgrade(Grip, Ticket),
+    Downgrade(Grip, Slip),
     Withdraw(u64),
 }
 
@@ -153,7 +153,7 @@ impl Machine {
         Self {
             settings,
             client,
-            tickets: Tickets::default(),
+            slips: Slips::default(),
             waits: BTreeSet::new(),
             claims: BTreeMap::new(),
             holds: Holds::default(),
@@ -173,59 +173,59 @@ impl Machine {
     }
 
     /// Somebody wants the lock.
-    pub fn handle_ask(&mut self, now: Moment, ask: Ask) -> Ticket {
+    pub fn handle_ask(&mut self, now: Moment, ask: Ask) -> Slip {
         if self.closed {
             return self.answered(Why::Closed);
         }
         self.notice_ends(now, ask.owner);
         if let Some(outcome) = self.reenter(now, &ask) {
-            return self.tickets.insert(None, Stage::Ready(outcome));
+            return self.slips.insert(None, Stage::Ready(outcome));
         }
         if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {
             return self.answered(Why::Busy(self.own_blocker(now)));
         }
         let until = ask.until;
         let with_cohort = ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue;
-        let ticket = self.tickets.insert(Some(ask), Stage::Unclaimed);
+        let slip = self.slips.insert(Some(ask), Stage::Unclaimed);
         if let Some(until) = until {
-            self.waits.insert((until, ticket));
+            self.waits.insert((until, slip));
         }
         if with_cohort {
-            self.tickets.join(ticket);
+            self.slips.join(slip);
             self.advance(now);
         } else {
-            self.claim_for(now, ticket);
+            self.claim_for(now, slip);
         }
-        ticket
+        slip
     }
 
-    /// Exchanges a ticket for its outcome, if it is there.
+    /// Exchanges a slip for its outcome, if it is there.
     #[inline(always)]
-    pub fn pick(&mut self, now: Moment, ticket: Ticket) -> Option<Outcome> {
-        let Some(Stage::Ready(outcome)) = self.tickets.stage(ticket) else { return None };
+    pub fn pick(&mut self, now: Moment, slip: Slip) -> Option<Outcome> {
+        let Some(Stage::Ready(outcome)) = self.slips.stage(slip) else { return None };
         // A re-entry has no wish of its own left: it shares the fate of the hold it entered.
         if let Outcome::Granted { grip, .. } = *outcome
-            && self.tickets.ask(ticket).is_some()
+            && self.slips.ask(slip).is_some()
         {
             if self.holds.get(grip.0).is_none_or(|hold| hold.is_lost(now)) {
                 // Lost before it was ever seen: the wish goes on.
-                self.return_to_wait(now, ticket, grip);
+                self.return_to_wait(now, slip, grip);
                 return None;
             }
             if let Some(hold) = self.holds.get_mut(grip.0) {
                 hold.pick_up();
             }
         }
-        match self.tickets.remove(ticket) {
+        match self.slips.remove(slip) {
             Some((_, Stage::Ready(outcome))) => Some(outcome),
             _ => None,
         }
     }
 
-    /// Nobody waits for this ticket any more: the future was dropped.
-    pub fn handle_cancel(&mut self, now: Moment, ticket: Ticket) {
-        self.disarm_wait(ticket);
-        match self.tickets.remove(ticket) {
+    /// Nobody waits for this slip any more: the future was dropped.
+    pub fn handle_cancel(&mut self, now: Moment, slip: Slip) {
+        self.disarm_wait(slip);
+        match self.slips.remove(slip) {
             Some((_, Stage::Ready(Outcome::Granted { .. }))) if zoo::has(Bug::CancelledGrantKept) => {}
             Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) => drop(self.handle_release(now, grip, false)),
             Some((_, Stage::Claimed(seq))) => self.abandon(now, seq),
@@ -253,21 +253,21 @@ impl Machine {
             }
             (Errand::Confirm { seq, sent }, Ok(Body::Renewal(renewal))) => self.on_confirmed(now, seq, sent, renewal),
             (Errand::Confirm { seq, .. }, Err(error)) => self.on_claim_error(now, seq, error),
-            (Errand::Renew { grip, seq, sent, ticket }, Ok(Body::Renewal(renewal))) => {
-                self.on_renewal(now, (grip, seq, sent), ticket, renewal);
+            (Errand::Renew { grip, seq, sent, slip }, Ok(Body::Renewal(renewal))) => {
+                self.on_renewal(now, (grip, seq, sent), slip, renewal);
             }
-            (Errand::Renew { grip, seq, sent, ticket }, Err(error)) => {
-                self.on_renewal_error(now, (grip, seq, sent), ticket, error);
+            (Errand::Renew { grip, seq, sent, slip }, Err(error)) => {
+                self.on_renewal_error(now, (grip, seq, sent), slip, error);
             }
             (Errand::Heartbeat { seqs, sent }, Ok(Body::Standings(standings))) => {
                 self.on_standings(now, sent, run, &seqs, standings);
             }
             (Errand::Part { key }, Ok(Body::Release(reply))) => self.on_parted(now, key, run, reply),
             (Errand::Part { key }, Err(error)) => self.on_part_error(now, key, error),
-            (Errand::Downgrade { grip, seq, ticket }, Ok(Body::Downgraded(answer))) => {
-                self.on_downgraded(now, grip, seq, ticket, answer);
+            (Errand::Downgrade { grip, seq, slip }, Ok(Body::Downgraded(answer))) => {
+                self.on_downgraded(now, grip, seq, slip, answer);
             }
-            (Errand::Downgrade { ticket, .. }, Err(error)) => self.finish(ticket, Outcome::Failed(Why::Store(error))),
+            (Errand::Downgrade { slip, .. }, Err(error)) => self.finish(slip, Outcome::Failed(Why::Store(error))),
             (Errand::Withdraw { seq, sent }, Ok(Body::Downgraded(answer))) => {
                 self.on_withdrawn((now, at), seq, sent, answer);
             }
@@ -293,7 +293,7 @@ impl Machine {
         self.events.pop_front()
     }
 
-    /// Frees the room that only waiting needs, once there are no [tickets](Self::tickets): an idle lock should weigh as
+    /// Frees the room that only waiting needs, once there are no [slips](Self::slips): an idle lock should weigh as
     /// little as possible.
     pub fn tidy(&mut self) {
         if self.todo.is_empty() && self.events.is_empty() {
@@ -346,43 +346,43 @@ impl Machine {
         self.holds.len()
     }
 
-    /// Tickets out, of waiters and others.
+    /// Slips out, of waiters and others.
     #[inline]
-    pub fn tickets(&self) -> usize {
-        self.tickets.len()
+    pub fn slips(&self) -> usize {
+        self.slips.len()
     }
 
     /// Whether the machine can be thrown away.
     pub fn is_idle(&self) -> bool {
-        self.tickets.is_empty() && self.claims.is_empty() && self.holds.is_empty() && self.partings.is_empty()
+        self.slips.is_empty() && self.claims.is_empty() && self.holds.is_empty() && self.partings.is_empty()
     }
 
-    fn answered(&mut self, why: Why) -> Ticket {
-        self.tickets.insert(None, Stage::Ready(Outcome::Failed(why)))
+    fn answered(&mut self, why: Why) -> Slip {
+        self.slips.insert(None, Stage::Ready(Outcome::Failed(why)))
     }
 
-    fn finish(&mut self, ticket: Ticket, outcome: Outcome) {
-        if self.tickets.stage(ticket).is_some() {
-            self.disarm_wait(ticket);
-            self.tickets.set(ticket, Stage::Ready(outcome));
-            self.events.push_back(Event::Ready(ticket));
+    fn finish(&mut self, slip: Slip, outcome: Outcome) {
+        if self.slips.stage(slip).is_some() {
+            self.disarm_wait(slip);
+            self.slips.set(slip, Stage::Ready(outcome));
+            self.events.push_back(Event::Ready(slip));
         }
     }
 
-    fn fail(&mut self, ticket: Ticket, why: Why) {
-        self.finish(ticket, Outcome::Failed(why));
+    fn fail(&mut self, slip: Slip, why: Why) {
+        self.finish(slip, Outcome::Failed(why));
     }
 
-    fn disarm_wait(&mut self, ticket: Ticket) {
-        if let Some(until) = self.tickets.ask(ticket).and_then(|ask| ask.until) {
-            self.waits.remove(&(until, ticket));
+    fn disarm_wait(&mut self, slip: Slip) {
+        if let Some(until) = self.slips.ask(slip).and_then(|ask| ask.until) {
+            self.waits.remove(&(until, slip));
         }
     }
 
-    fn taker(&self, claim: &Claiming) -> Option<Ticket> {
+    fn taker(&self, claim: &Claiming) -> Option<Slip> {
         match claim.taker {
-            Taker::Cohort => self.tickets.head(),
-            Taker::Ticket(ticket) | Taker::Upgrade(ticket, _) => Some(ticket),
+            Taker::Cohort => self.slips.head(),
+            Taker::Slip(slip) | Taker::Upgrade(slip, _) => Some(slip),
             Taker::Nobody => None,
         }
     }

@@ -9,10 +9,10 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::MAX_LOCAL;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Ticket, Why};
+use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Slip, Why};
 use super::hold::Hold;
 use super::holds::HoldKey;
-use super::tickets::Stage;
+use super::slips::Stage;
 use super::{Cohort, Machine, Todo};
 
 /// What is known of waiters elsewhere while the local line holds the lock.
@@ -56,7 +56,7 @@ pub(super) struct Parting {
     /// The claim that queues again in the same request.
     again: Option<u64>,
     lane: Lane,
-    ticket: Option<Ticket>,
+    slip: Option<Slip>,
     attempt: u32,
     /// Whether an earlier try may have been executed.
     resent: bool,
@@ -70,12 +70,12 @@ pub(super) struct Parting {
 pub enum Released {
     /// It is over.
     Now(Result<(), Why>),
-    /// The store was asked; the ticket has the answer.
-    Later(Ticket),
+    /// The store was asked; the slip has the answer.
+    Later(Slip),
 }
 
 impl Machine {
-    /// A guard is released. With `listen` the caller gets a ticket for the store's answer.
+    /// A guard is released. With `listen` the caller gets a slip for the store's answer.
     pub fn handle_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
         if self.leave(grip) {
             return Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))));
@@ -93,9 +93,9 @@ impl Machine {
         if !listen {
             return Released::Now(Ok(()));
         }
-        let ticket = self.tickets.insert(None, Stage::Errand);
-        self.partings[key].ticket = Some(ticket);
-        Released::Later(ticket)
+        let slip = self.slips.insert(None, Stage::Errand);
+        self.partings[key].slip = Some(slip);
+        Released::Later(slip)
     }
 
     /// A guard is dropped while nobody can send its release: it stops being renewed, and the lease runs out.
@@ -128,11 +128,11 @@ impl Machine {
     /// The client shuts down: waiters are told, holds end and are released.
     pub fn handle_close(&mut self, now: Moment) {
         self.closed = true;
-        for ticket in self.tickets.waiting() {
-            if let Some(Stage::Claimed(seq)) = self.tickets.stage(ticket) {
+        for slip in self.slips.waiting() {
+            if let Some(Stage::Claimed(seq)) = self.slips.stage(slip) {
                 self.abandon(now, *seq);
             }
-            self.fail(ticket, Why::Closed);
+            self.fail(slip, Why::Closed);
         }
         self.line_shrank(now);
         let live: Vec<Grip> =
@@ -185,10 +185,10 @@ impl Machine {
     }
 
     /// The next local waiter, if the lock may be passed to it without the store.
-    fn next_to_pass(&self, now: Moment, grip: Grip) -> Option<Ticket> {
+    fn next_to_pass(&self, now: Moment, grip: Grip) -> Option<Slip> {
         let hold = self.holds.get(grip.0)?;
-        let next = self.tickets.head()?;
-        let ask = self.tickets.ask(next)?;
+        let next = self.slips.head()?;
+        let ask = self.slips.ask(next)?;
         // The hold goes on under the terms it was made with, and what it has used of them.
         let same_terms = ask.terms == *hold.keeping.terms() && !ask.terms.is_limited();
         let half_left = hold.deadline().since(now) >= hold.lease.length() / 2;
@@ -197,7 +197,7 @@ impl Machine {
         (same_terms && half_left && patient && self.inbox_up && hold.local < MAX_LOCAL).then_some(next)
     }
 
-    fn pass(&mut self, now: Moment, grip: Grip, next: Ticket) {
+    fn pass(&mut self, now: Moment, grip: Grip, next: Slip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         self.remote.passes += 1;
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
@@ -206,20 +206,20 @@ impl Machine {
     }
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.
-    pub(super) fn rotate(&mut self, now: Moment, key: HoldKey, ticket: Ticket) {
-        let Some(ask) = self.tickets.ask(ticket) else { return };
+    pub(super) fn rotate(&mut self, now: Moment, key: HoldKey, slip: Slip) {
+        let Some(ask) = self.slips.ask(slip) else { return };
         if let Some(until) = ask.until {
-            self.waits.insert((until, ticket));
+            self.waits.insert((until, slip));
         }
         if zoo::has(Bug::RotatedButKept) {
             return self.let_go(now, Grip(key), Lane::Renewals);
         }
         if self.cohort == Cohort::Holding(key) {
-            self.tickets.join(ticket);
+            self.slips.join(slip);
             self.let_go(now, Grip(key), Lane::Renewals);
         } else {
             self.let_go(now, Grip(key), Lane::Renewals);
-            self.claim_for(now, ticket);
+            self.claim_for(now, slip);
         }
     }
 
@@ -239,7 +239,7 @@ impl Machine {
             unknown: false,
             again: None,
             lane,
-            ticket: None,
+            slip: None,
             attempt: 0,
             resent: false,
             retry_at: None,
@@ -285,11 +285,11 @@ impl Machine {
         if self.partings.is_empty() {
             self.partings = slab::Slab::new();
         }
-        if let Some(ticket) = parting.ticket {
+        if let Some(slip) = parting.slip {
             // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.
             let lost = reply.parted == Parted::Nothing && !parting.resent;
             let outcome = if lost { Outcome::Failed(Why::Lost(LossReason::Gone)) } else { Outcome::Done };
-            self.finish(ticket, outcome);
+            self.finish(slip, outcome);
         }
         if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
             self.on_verdict(now, seq, run, verdict);
@@ -306,12 +306,12 @@ impl Machine {
         parting.lane = Lane::Renewals;
         let give_up = !error.is_transient() || now + delay >= parting.moot_at;
         parting.retry_at = Some(now + delay);
-        let listener = parting.ticket.take();
+        let listener = parting.slip.take();
         if give_up {
             self.partings.remove(key);
         }
-        if let Some(ticket) = listener {
-            self.fail(ticket, Why::Store(error.clone()));
+        if let Some(slip) = listener {
+            self.fail(slip, Why::Store(error.clone()));
         }
         if let Some(seq) = again {
             self.on_claim_error(now, seq, error);

@@ -9,9 +9,9 @@ use crate::time::{LeaseTime, Moment, RunId};
 
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, Lane, LossReason, Ticket, Why};
+use super::ask::{Action, Errand, Grip, Lane, LossReason, Slip, Why};
 use super::claim::{Claiming, Phase, Taker};
-use super::tickets::Stage;
+use super::slips::Stage;
 use super::{Cohort, Machine, Todo};
 
 /// Waiters further back ask a little later after the blocker's lease end: the first is the one to profit.
@@ -32,9 +32,9 @@ impl Machine {
 
     /// Does whatever is due.
     pub fn handle_timeout(&mut self, now: Moment) {
-        while let Some((until, ticket)) = self.waits.first().copied().filter(|(until, _)| *until <= now) {
-            self.waits.remove(&(until, ticket));
-            self.wait_over(now, ticket);
+        while let Some((until, slip)) = self.waits.first().copied().filter(|(until, _)| *until <= now) {
+            self.waits.remove(&(until, slip));
+            self.wait_over(now, slip);
         }
         if self.heartbeat_at.is_some_and(|at| at <= now) {
             self.heartbeat_at = None;
@@ -80,48 +80,48 @@ impl Machine {
         match todo {
             Todo::Claim(seq) => self.claim_action(now, store(), seq),
             Todo::Confirm(seq) => self.confirm_action(now, seq),
-            Todo::Renew(grip, ticket) => self.renew_action(now, grip, ticket),
+            Todo::Renew(grip, slip) => self.renew_action(now, grip, slip),
             Todo::Heartbeat => self.heartbeat_action(now),
             Todo::Part(key) => self.part_action(now, store, key),
-            Todo::Downgrade(grip, ticket) => self.downgrade_action(grip, ticket),
+            Todo::Downgrade(grip, slip) => self.downgrade_action(grip, slip),
             Todo::Withdraw(seq) => self.withdraw_action(now, seq),
         }
     }
 
-    fn wait_over(&mut self, now: Moment, ticket: Ticket) {
-        let why = self.why_over(now, ticket);
-        match self.tickets.stage(ticket) {
+    fn wait_over(&mut self, now: Moment, slip: Slip) {
+        let why = self.why_over(now, slip);
+        match self.slips.stage(slip) {
             Some(Stage::Claimed(seq)) => {
                 let seq = *seq;
                 if matches!(self.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..))) {
                     return self.withdraw(seq, why);
                 }
-                self.fail(ticket, why);
+                self.fail(slip, why);
                 self.abandon(now, seq);
             }
             Some(Stage::InLine) => {
-                self.fail(ticket, why);
+                self.fail(slip, why);
                 self.line_shrank(now);
             }
-            Some(Stage::Unclaimed) => self.fail(ticket, why),
+            Some(Stage::Unclaimed) => self.fail(slip, why),
             _ => {}
         }
     }
 
     /// Whether the wait ended before a holder, or before a store that says nothing.
-    fn why_over(&self, now: Moment, ticket: Ticket) -> Why {
+    fn why_over(&self, now: Moment, slip: Slip) -> Why {
         if let Some(failing) = &self.failing {
             return Why::Store(failing.error.clone());
         }
         let blocker = self.blocker().cloned().or_else(|| self.own_blocker(now));
-        if blocker.is_none() && self.is_unanswered(ticket) {
+        if blocker.is_none() && self.is_unanswered(slip) {
             return Why::Store(StoreError::unknown("the store did not answer within the wait"));
         }
         Why::Timeout(blocker)
     }
 
-    fn is_unanswered(&self, ticket: Ticket) -> bool {
-        let seq = match (self.tickets.stage(ticket), self.cohort) {
+    fn is_unanswered(&self, slip: Slip) -> bool {
+        let seq = match (self.slips.stage(slip), self.cohort) {
             (Some(Stage::Claimed(seq)), _) => *seq,
             (Some(Stage::InLine), Cohort::Claiming(seq)) => seq,
             _ => return false,
@@ -131,7 +131,7 @@ impl Machine {
     }
 
     fn somebody_is_stuck(&self) -> bool {
-        !self.tickets.is_empty()
+        !self.slips.is_empty()
     }
 
     /// Tries again for everybody who has no claim, or gives up on the store.
@@ -143,8 +143,8 @@ impl Machine {
         if let Some(failing) = &mut self.failing {
             failing.retry_at = None;
         }
-        for ticket in self.tickets.unclaimed() {
-            self.claim_for(now, ticket);
+        for slip in self.slips.unclaimed() {
+            self.claim_for(now, slip);
         }
         self.advance(now);
         // Until an answer comes there is nothing more to do than to give up in time.
@@ -155,21 +155,21 @@ impl Machine {
     }
 
     fn give_up(&mut self, now: Moment, error: &StoreError) {
-        for ticket in self.tickets.waiting().into_iter().filter(|ticket| self.is_stuck(*ticket)).collect::<Vec<_>>() {
-            if let Some(Stage::Claimed(seq)) = self.tickets.stage(ticket) {
+        for slip in self.slips.waiting().into_iter().filter(|slip| self.is_stuck(*slip)).collect::<Vec<_>>() {
+            if let Some(Stage::Claimed(seq)) = self.slips.stage(slip) {
                 self.abandon(now, *seq);
             }
-            self.fail(ticket, Why::Store(error.clone()));
+            self.fail(slip, Why::Store(error.clone()));
         }
         self.line_shrank(now);
     }
 
     // Without a claim, or with one that the store has not answered.
-    fn is_stuck(&self, ticket: Ticket) -> bool {
-        match self.tickets.stage(ticket) {
+    fn is_stuck(&self, slip: Slip) -> bool {
+        match self.slips.stage(slip) {
             Some(Stage::Unclaimed) => true,
             Some(Stage::InLine) if self.cohort == Cohort::Idle => true,
-            _ => self.is_unanswered(ticket),
+            _ => self.is_unanswered(slip),
         }
     }
 

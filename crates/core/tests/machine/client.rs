@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::holder::{Client as Identity, ClientId, Who};
-use bandog_core::lock::{Ask, Grip, HoldState, Machine, Outcome, Released, Settings, Ticket};
+use bandog_core::lock::{Ask, Grip, HoldState, Machine, Outcome, Released, Settings, Slip};
 use bandog_core::mode::Mode;
 use bandog_core::op::Patience;
 use bandog_core::time::Moment;
@@ -26,7 +26,7 @@ pub(crate) struct Client {
 /// Somebody waits for an outcome.
 #[derive(Debug)]
 pub(crate) struct Wish {
-    pub(crate) ticket: Ticket,
+    pub(crate) slip: Slip,
     pub(crate) what: What,
     pub(crate) lazy: bool,
 }
@@ -82,14 +82,14 @@ impl Client {
 
     pub(crate) fn ask(&mut self, now: u64, ask: Ask, lazy: bool) {
         let what = What::Lock(ask.mode);
-        let ticket = self.machine.handle_ask(self.clock(now), ask);
-        self.wishes.push(Wish { ticket, what, lazy });
+        let slip = self.machine.handle_ask(self.clock(now), ask);
+        self.wishes.push(Wish { slip, what, lazy });
     }
 
     /// Drops a future; that of an upgrade or downgrade takes its guard along.
     pub(crate) fn cancel(&mut self, now: u64, nth: usize) {
         let wish = self.wishes.remove(nth);
-        self.machine.handle_cancel(self.clock(now), wish.ticket);
+        self.machine.handle_cancel(self.clock(now), wish.slip);
         if let What::Upgrade(grip) | What::Downgrade(grip) = wish.what {
             self.let_go(now, grip, false);
         }
@@ -99,8 +99,8 @@ impl Client {
         if let Some(at) = self.guards.iter().position(|guard| guard.grip == grip) {
             self.guards.remove(at);
         }
-        if let Released::Later(ticket) = self.machine.handle_release(self.clock(now), grip, listen) {
-            self.wishes.push(Wish { ticket, what: What::Other, lazy: false });
+        if let Released::Later(slip) = self.machine.handle_release(self.clock(now), grip, listen) {
+            self.wishes.push(Wish { slip, what: What::Other, lazy: false });
         }
     }
 
@@ -116,20 +116,20 @@ impl Client {
     pub(crate) fn upgrade(&mut self, now: u64, grip: Grip, wait: Option<u64>) {
         let clock = self.clock(now);
         let until = wait.map(|wait| clock + millis(wait));
-        let ticket = self.machine.handle_upgrade(clock, grip, Patience::Queue, until);
-        self.wishes.push(Wish { ticket, what: What::Upgrade(grip), lazy: false });
+        let slip = self.machine.handle_upgrade(clock, grip, Patience::Queue, until);
+        self.wishes.push(Wish { slip, what: What::Upgrade(grip), lazy: false });
     }
 
     pub(crate) fn downgrade(&mut self, now: u64, grip: Grip) {
-        let ticket = self.machine.handle_downgrade(self.clock(now), grip);
+        let slip = self.machine.handle_downgrade(self.clock(now), grip);
         // The writer has given up writing with the call.
         self.guards.iter_mut().filter(|guard| guard.grip == grip).for_each(|guard| guard.mode = Mode::Shared);
-        self.wishes.push(Wish { ticket, what: What::Downgrade(grip), lazy: false });
+        self.wishes.push(Wish { slip, what: What::Downgrade(grip), lazy: false });
     }
 
     pub(crate) fn renew(&mut self, now: u64, grip: Grip) {
-        let ticket = self.machine.handle_renew(self.clock(now), grip);
-        self.wishes.push(Wish { ticket, what: What::Other, lazy: false });
+        let slip = self.machine.handle_renew(self.clock(now), grip);
+        self.wishes.push(Wish { slip, what: What::Other, lazy: false });
     }
 
     /// Looks at outcomes; with `all` also at those whose callers are in no hurry.
@@ -138,7 +138,7 @@ impl Client {
         for wish in std::mem::take(&mut self.wishes) {
             let outcome = match wish.lazy && !all {
                 true => None,
-                false => self.machine.pick(self.clock(now), wish.ticket),
+                false => self.machine.pick(self.clock(now), wish.slip),
             };
             match outcome {
                 None => self.wishes.push(wish),

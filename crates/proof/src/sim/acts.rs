@@ -53,8 +53,8 @@ impl World {
     // The future is dropped at once; the renewal goes on.
     fn renew(&mut self, held: Held) {
         self.feed(held.who.client, |now, machine| {
-            let ticket = machine.handle_renew(now, held.grip);
-            machine.handle_cancel(now, ticket);
+            let slip = machine.handle_renew(now, held.grip);
+            machine.handle_cancel(now, slip);
         });
     }
 
@@ -70,8 +70,8 @@ impl World {
         let ask = Ask { reentrant: true, ..ask };
         self.coverage.note(Count::Reentry);
         let outcome = self.feed(held.who.client, |now, machine| {
-            let ticket = machine.handle_ask(now, ask);
-            machine.pick(now, ticket)
+            let slip = machine.handle_ask(now, ask);
+            machine.pick(now, slip)
         });
         if let Some(Outcome::Granted { grip, token }) = outcome {
             if (grip, token) != (held.grip, held.token) {
@@ -85,11 +85,11 @@ impl World {
         self.coverage.note(Count::Change);
         self.say(|| format!("user {user} upgrades"));
         let wait = self.plan.lease;
-        let ticket = self.feed(held.who.client, |now, machine| {
+        let slip = self.feed(held.who.client, |now, machine| {
             machine.handle_upgrade(now, held.grip, Patience::Queue, Some(now + wait))
         });
-        self.people[user].state = State::Changing { held, ticket, since: self.now };
-        self.look(held.who, user, ticket);
+        self.people[user].state = State::Changing { held, slip, since: self.now };
+        self.look(held.who, user, slip);
     }
 
     fn downgrade(&mut self, user: usize, held: Held) {
@@ -97,9 +97,9 @@ impl World {
         self.say(|| format!("user {user} downgrades"));
         // From the call on the writer no longer believes that it is alone.
         self.history.holds[held.record].released.from = self.now;
-        let ticket = self.feed(held.who.client, |now, machine| machine.handle_downgrade(now, held.grip));
-        self.people[user].state = State::Changing { held, ticket, since: self.now };
-        self.look(held.who, user, ticket);
+        let slip = self.feed(held.who.client, |now, machine| machine.handle_downgrade(now, held.grip));
+        self.people[user].state = State::Changing { held, slip, since: self.now };
+        self.look(held.who, user, slip);
     }
 
     pub(super) fn changed(&mut self, user: usize, held: Held, since: Nanos, outcome: &Outcome) {

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bandog_conformance::history::History;
-use bandog_core::lock::Ticket;
+use bandog_core::lock::Slip;
 use bandog_core::op::{Op, Reply};
 use bandog_core::store::{Push, StoreError};
 
@@ -168,8 +168,8 @@ pub(crate) enum Event {
     News(Who, Box<Push>),
     /// A machine's timer.
     Timer(Who),
-    /// A user looks at its ticket.
-    Wake(Who, usize, Ticket),
+    /// A user looks at its slip.
+    Wake(Who, usize, Slip),
     /// A user goes on with its script.
     Step(Who, usize, user::Step),
     /// The n-th fault of the plan.
@@ -271,7 +271,7 @@ impl World {
                 self.feed(who.client, |now, machine| machine.handle_push(now, push.run, push.news));
             }
             Event::Timer(who) => self.timer_fires(who),
-            Event::Wake(who, user, ticket) => self.look(who, user, ticket),
+            Event::Wake(who, user, slip) => self.look(who, user, slip),
             Event::Step(who, user, step) => self.step(who, user, step),
             Event::Fault(index) => self.fault(index),
             Event::Restart(client) => self.restart(client),

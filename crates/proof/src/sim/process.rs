@@ -130,10 +130,10 @@ impl World {
 
     fn tell(&mut self, who: Who, event: Told) {
         match event {
-            Told::Ready(ticket) => {
-                if let Some(user) = self.people.iter().position(|person| person.has(who, ticket)) {
+            Told::Ready(slip) => {
+                if let Some(user) = self.people.iter().position(|person| person.has(who, slip)) {
                     let delay = self.scheduling_delay();
-                    self.schedule(self.now + delay, Event::Wake(who, user, ticket));
+                    self.schedule(self.now + delay, Event::Wake(who, user, slip));
                 }
             }
             Told::Lost(grip, reason) => self.lost(who, grip, &reason),

@@ -2,7 +2,7 @@
 
 use bandog_conformance::history::{Hold, OPEN};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Recovery, Released, Ticket};
+use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Recovery, Released, Slip};
 use bandog_core::mode::Mode;
 use bandog_core::op::Patience;
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -26,20 +26,20 @@ pub(super) enum State {
     Away,
     Asking {
         who: Who,
-        ticket: Ticket,
+        slip: Slip,
         since: Nanos,
     },
     Holding(Held),
     /// Waits for the outcome of an upgrade or downgrade.
     Changing {
         held: Held,
-        ticket: Ticket,
+        slip: Slip,
         since: Nanos,
     },
     /// Waits for the answer to a release.
     Leaving {
         who: Who,
-        ticket: Ticket,
+        slip: Slip,
         record: usize,
     },
 }
@@ -68,12 +68,12 @@ impl Person {
         Self { script, turn: 0, state: State::Away }
     }
 
-    pub(super) fn has(&self, who: Who, ticket: Ticket) -> bool {
+    pub(super) fn has(&self, who: Who, slip: Slip) -> bool {
         match self.state {
-            State::Asking { who: mine, ticket: held, .. } | State::Leaving { who: mine, ticket: held, .. } => {
-                (mine, held) == (who, ticket)
+            State::Asking { who: mine, slip: held, .. } | State::Leaving { who: mine, slip: held, .. } => {
+                (mine, held) == (who, slip)
             }
-            State::Changing { held, ticket: mine, .. } => (held.who, mine) == (who, ticket),
+            State::Changing { held, slip: mine, .. } => (held.who, mine) == (who, slip),
             State::Away | State::Holding(_) => false,
         }
     }
@@ -117,13 +117,13 @@ impl World {
         });
         let since = self.now;
         let machine = &mut self.processes[who.client].machine;
-        let ticket = machine.handle_ask(now, ask);
-        self.people[user].state = State::Asking { who, ticket, since };
+        let slip = machine.handle_ask(now, ask);
+        self.people[user].state = State::Asking { who, slip, since };
         self.drain(who.client);
         if let Some(after) = script.cancel_after {
             self.schedule(self.now + nanos(after), Event::Step(who, user, Step::Cancel(turn)));
         }
-        self.look(who, user, ticket);
+        self.look(who, user, slip);
     }
 
     pub(super) fn wish(&self, now: Moment, user: usize, script: &Turn) -> Option<Ask> {
@@ -148,12 +148,12 @@ impl World {
         })
     }
 
-    /// A user looks at its ticket.
-    pub(super) fn look(&mut self, who: Who, user: usize, ticket: Ticket) {
-        if !self.people[user].has(who, ticket) {
+    /// A user looks at its slip.
+    pub(super) fn look(&mut self, who: Who, user: usize, slip: Slip) {
+        if !self.people[user].has(who, slip) {
             return;
         }
-        let outcome = self.feed(who.client, |now, machine| machine.pick(now, ticket));
+        let outcome = self.feed(who.client, |now, machine| machine.pick(now, slip));
         let Some(outcome) = outcome else { return };
         match (self.people[user].state, outcome) {
             (State::Asking { since, .. }, Outcome::Granted { grip, token }) => {
@@ -196,14 +196,14 @@ impl World {
 
     fn cancel(&mut self, user: usize, turn: usize) {
         let person = &self.people[user];
-        let State::Asking { who, ticket, .. } = person.state else { return };
+        let State::Asking { who, slip, .. } = person.state else { return };
         if person.turn != turn {
             return;
         }
         self.coverage.note(Count::Dropped);
         self.say(|| format!("user {user} drops its future"));
         self.people[user].state = State::Away;
-        self.feed(who.client, |now, machine| machine.handle_cancel(now, ticket));
+        self.feed(who.client, |now, machine| machine.handle_cancel(now, slip));
         self.next_turn(who, user);
     }
 
@@ -213,11 +213,11 @@ impl World {
         }
         match self.people[user].state {
             State::Holding(held) => self.leave(user, held),
-            State::Changing { held, ticket, .. } => {
+            State::Changing { held, slip, .. } => {
                 // The future of the change is dropped, and the guard in it.
                 self.coverage.note(Count::Dropped);
                 self.people[user].state = State::Away;
-                self.feed(held.who.client, |now, machine| machine.handle_cancel(now, ticket));
+                self.feed(held.who.client, |now, machine| machine.handle_cancel(now, slip));
                 self.depart(held, false);
                 self.next_turn(held.who, user);
             }
@@ -239,9 +239,9 @@ impl World {
                 self.say(|| format!("user {user} releases"));
                 self.people[user].state = State::Away;
                 match self.depart(held, true) {
-                    Some(ticket) => {
-                        self.people[user].state = State::Leaving { who: held.who, ticket, record: held.record };
-                        self.look(held.who, user, ticket);
+                    Some(slip) => {
+                        self.people[user].state = State::Leaving { who: held.who, slip, record: held.record };
+                        self.look(held.who, user, slip);
                     }
                     None => self.next_turn(held.who, user),
                 }
@@ -249,13 +249,13 @@ impl World {
         }
     }
 
-    fn depart(&mut self, held: Held, listen: bool) -> Option<Ticket> {
+    fn depart(&mut self, held: Held, listen: bool) -> Option<Slip> {
         let released = &mut self.history.holds[held.record].released;
         if released.to == OPEN {
             released.from = released.from.min(self.now);
         }
         match self.feed(held.who.client, |now, machine| machine.handle_release(now, held.grip, listen)) {
-            Released::Later(ticket) => Some(ticket),
+            Released::Later(slip) => Some(slip),
             Released::Now(_) => None,
         }
     }

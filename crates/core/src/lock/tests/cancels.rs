@@ -1,4 +1,4 @@
-//! Dropped futures, at every stage of their ticket.
+//! Dropped futures, at every stage of their slip.
 
 use super::*;
 
@@ -6,9 +6,9 @@ use super::*;
 fn a_sent_claim_that_nobody_wants_is_released_when_its_answer_comes() {
     for (answer, actions) in [(granted(10), vec!["release #1"]), (queued(10), vec!["release #1"])] {
         let mut lock = Lock::new();
-        let ticket = lock.ask(writer());
+        let slip = lock.ask(writer());
         lock.actions();
-        lock.cancel(ticket);
+        lock.cancel(slip);
         assert_eq!(lock.actions().len(), 0);
         lock.answer("acquire #1", answer);
         assert_eq!(lock.actions(), actions);
@@ -20,9 +20,9 @@ fn a_sent_claim_that_nobody_wants_is_released_when_its_answer_comes() {
 #[test]
 fn a_sent_claim_that_nobody_wants_and_nobody_answers_is_released_with_its_not_after() {
     let mut lock = Lock::new();
-    let ticket = lock.ask(fair());
+    let slip = lock.ask(fair());
     lock.actions();
-    lock.cancel(ticket);
+    lock.cancel(slip);
     lock.wait(2_000);
     lock.lose_answer("acquire #1");
     assert_eq!(lock.actions(), ["release #1 not after 2000"]);
@@ -33,9 +33,9 @@ fn a_sent_claim_that_nobody_wants_and_nobody_answers_is_released_with_its_not_af
 #[test]
 fn a_pushed_grant_for_a_claim_that_nobody_wants_is_released_at_once() {
     let mut lock = Lock::new();
-    let ticket = lock.ask(fair());
+    let slip = lock.ask(fair());
     lock.actions();
-    lock.cancel(ticket);
+    lock.cancel(slip);
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["release #1 not after 2000"]);
 }
@@ -43,9 +43,9 @@ fn a_pushed_grant_for_a_claim_that_nobody_wants_is_released_at_once() {
 #[test]
 fn a_new_wish_does_not_wait_for_the_claim_of_one_that_was_given_up() {
     let mut lock = Lock::new();
-    let ticket = lock.ask(writer());
+    let slip = lock.ask(writer());
     lock.actions();
-    lock.cancel(ticket);
+    lock.cancel(slip);
     let next = lock.ask(writer());
     assert_eq!(lock.actions(), ["acquire #2"]);
     lock.answer("acquire #1", granted(10));
@@ -57,10 +57,10 @@ fn a_new_wish_does_not_wait_for_the_claim_of_one_that_was_given_up() {
 
 #[test]
 fn a_confirmation_that_nobody_wants_is_released() {
-    let (mut lock, ticket) = Lock::queued(fixed());
+    let (mut lock, slip) = Lock::queued(fixed());
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["renew #1"]);
-    lock.cancel(ticket);
+    lock.cancel(slip);
     lock.answer("renew #1", renewed(11));
     assert_eq!(lock.actions(), ["release #1"]);
 }
@@ -87,7 +87,7 @@ fn a_cancelled_entry_leaves_the_outer_guard_alone() {
 }
 
 #[test]
-fn the_answer_to_a_cancelled_renewal_does_not_reach_the_next_ticket() {
+fn the_answer_to_a_cancelled_renewal_does_not_reach_the_next_slip() {
     let (mut lock, grip) = Lock::held(writer());
     let renewal = lock.machine.handle_renew(lock.now, grip);
     assert_eq!(lock.actions(), ["renew #1"]);
@@ -101,7 +101,7 @@ fn the_answer_to_a_cancelled_renewal_does_not_reach_the_next_ticket() {
 }
 
 #[test]
-fn the_answer_to_a_release_that_nobody_waits_for_does_not_reach_the_next_ticket() {
+fn the_answer_to_a_release_that_nobody_waits_for_does_not_reach_the_next_slip() {
     let (mut lock, grip) = Lock::held(writer());
     let Released::Later(release) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
     lock.actions();
@@ -129,8 +129,8 @@ fn everybody_in_line_may_go_in_any_order() {
 #[test]
 fn a_cancelled_wait_leaves_no_timer() {
     let mut lock = Lock::new();
-    let ticket = lock.ask(within(100, writer()));
+    let slip = lock.ask(within(100, writer()));
     assert!(lock.machine.poll_timeout().is_some());
-    lock.cancel(ticket);
+    lock.cancel(slip);
     assert_eq!(lock.machine.poll_timeout(), None);
 }

@@ -13,7 +13,7 @@ fn waiters_are_told_and_holds_are_released() {
     assert_eq!(lock.actions(), ["acquire #2", "acquire #3"]);
     lock.answer("acquire #2", queued(10));
     close(&mut lock);
-    assert_eq!(waiters.map(|ticket| lock.pick(ticket)), ["closed", "closed"]);
+    assert_eq!(waiters.map(|slip| lock.pick(slip)), ["closed", "closed"]);
     assert_eq!(lock.losses(), [grip]);
     assert_eq!(lock.actions(), ["release #2", "release #1"]);
     lock.answer("acquire #3", granted(11));
@@ -29,8 +29,8 @@ fn waiters_are_told_and_holds_are_released() {
 fn nothing_begins_any_more() {
     let mut lock = Lock::new();
     close(&mut lock);
-    let ticket = lock.ask(writer());
-    assert_eq!(lock.pick(ticket), "closed");
+    let slip = lock.ask(writer());
+    assert_eq!(lock.pick(slip), "closed");
     assert!(lock.is_at_rest());
 }
 
@@ -38,12 +38,12 @@ fn nothing_begins_any_more() {
 fn a_grant_that_was_not_picked_up_is_not_asked_for_again() {
     for ask in [writer(), fair()] {
         let mut lock = Lock::new();
-        let ticket = lock.ask(ask);
+        let slip = lock.ask(ask);
         lock.actions();
         lock.answer("acquire #1", granted(10));
         close(&mut lock);
         assert_eq!(lock.actions(), ["release #1"]);
-        assert_eq!(lock.pick(ticket), "closed");
+        assert_eq!(lock.pick(slip), "closed");
         lock.answer("release #1", released());
         assert!(lock.is_at_rest());
     }
@@ -52,20 +52,20 @@ fn a_grant_that_was_not_picked_up_is_not_asked_for_again() {
 #[test]
 fn an_upgrade_ends_with_its_read_hold() {
     let (mut lock, grip) = Lock::held(reader());
-    let ticket = lock.machine.handle_upgrade(lock.now, grip, Patience::Queue, None);
+    let slip = lock.machine.handle_upgrade(lock.now, grip, Patience::Queue, None);
     lock.actions();
     lock.answer("upgrade #1 to #2", queued(10));
     close(&mut lock);
-    assert_eq!(lock.pick(ticket), "closed");
+    assert_eq!(lock.pick(slip), "closed");
     assert_eq!(lock.actions(), ["release #2", "release #1"]);
 }
 
 #[test]
 fn errands_under_way_are_answered() {
     let (mut lock, grip) = Lock::held(writer());
-    let ticket = lock.machine.handle_renew(lock.now, grip);
+    let slip = lock.machine.handle_renew(lock.now, grip);
     lock.actions();
     close(&mut lock);
     lock.answer("renew #1", renewed(10));
-    assert_ne!(lock.pick(ticket), "waits");
+    assert_ne!(lock.pick(slip), "waits");
 }

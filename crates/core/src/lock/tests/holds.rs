@@ -17,8 +17,8 @@ fn its_owner_enters_again_without_a_command_and_the_last_exit_releases() {
 #[test]
 fn its_owner_would_wait_for_itself_without_re_entry() {
     let (mut lock, _) = Lock::held(owned(1));
-    let ticket = lock.ask(Ask { reentrant: false, ..owned(1) });
-    assert_eq!(lock.pick(ticket), "would deadlock");
+    let slip = lock.ask(Ask { reentrant: false, ..owned(1) });
+    assert_eq!(lock.pick(slip), "would deadlock");
     let stranger = lock.ask(owned(2));
     assert_eq!(lock.pick(stranger), "waits");
 }
@@ -40,11 +40,11 @@ fn a_reader_would_wait_for_itself_behind_a_writer() {
 fn the_256th_entry_is_too_deep() {
     let (mut lock, grip) = Lock::held(owned(1));
     for _ in 1..MAX_DEPTH {
-        let ticket = lock.ask(owned(1));
-        assert_eq!(lock.pick(ticket), "granted 10.0");
+        let slip = lock.ask(owned(1));
+        assert_eq!(lock.pick(slip), "granted 10.0");
     }
-    let ticket = lock.ask(owned(1));
-    assert_eq!((lock.pick(ticket).as_str(), lock.machine.word(grip).depth()), ("too deep", MAX_DEPTH));
+    let slip = lock.ask(owned(1));
+    assert_eq!((lock.pick(slip).as_str(), lock.machine.word(grip).depth()), ("too deep", MAX_DEPTH));
 }
 
 #[test]

@@ -58,22 +58,22 @@ impl Lock {
 
     /// Asks and is granted at once, by an answer with this stamp.
     fn hold(&mut self, ask: Ask, stamp: u64) -> Grip {
-        let ticket = self.ask(ask);
+        let slip = self.ask(ask);
         let action = self.action();
         self.answer(&action, granted(stamp));
-        self.grip(ticket)
+        self.grip(slip)
     }
 
     /// A machine with one claim in the store's queue.
-    fn queued(ask: Ask) -> (Self, Ticket) {
+    fn queued(ask: Ask) -> (Self, Slip) {
         let mut lock = Self::new();
-        let ticket = lock.ask(ask);
+        let slip = lock.ask(ask);
         assert_eq!(lock.action(), "acquire #1");
         lock.answer("acquire #1", queued(10));
-        (lock, ticket)
+        (lock, slip)
     }
 
-    fn ask(&mut self, ask: Ask) -> Ticket {
+    fn ask(&mut self, ask: Ask) -> Slip {
         self.machine.handle_ask(self.now, ask)
     }
 
@@ -139,9 +139,9 @@ impl Lock {
         self.now = self.now + Duration::from_millis(millis);
     }
 
-    /// The outcome of a ticket in words, or `waits`.
-    fn pick(&mut self, ticket: Ticket) -> String {
-        match self.machine.pick(self.now, ticket) {
+    /// The outcome of a slip in words, or `waits`.
+    fn pick(&mut self, slip: Slip) -> String {
+        match self.machine.pick(self.now, slip) {
             None => "waits".into(),
             Some(Outcome::Granted { token, .. }) => format!("granted {}.{}", token.stamp().micros(), token.local()),
             Some(Outcome::Done) => "done".into(),
@@ -149,16 +149,16 @@ impl Lock {
         }
     }
 
-    /// The grip of a ticket that must be granted by now.
-    fn grip(&mut self, ticket: Ticket) -> Grip {
-        match self.machine.pick(self.now, ticket) {
+    /// The grip of a slip that must be granted by now.
+    fn grip(&mut self, slip: Slip) -> Grip {
+        match self.machine.pick(self.now, slip) {
             Some(Outcome::Granted { grip, .. }) => grip,
             other => panic!("not granted but {other:?}"),
         }
     }
 
-    fn cancel(&mut self, ticket: Ticket) {
-        self.machine.handle_cancel(self.now, ticket);
+    fn cancel(&mut self, slip: Slip) {
+        self.machine.handle_cancel(self.now, slip);
     }
 
     /// Drops a guard.
@@ -176,12 +176,12 @@ impl Lock {
         }
     }
 
-    /// Everybody whose ticket became ready since the last look.
-    fn ready(&mut self) -> Vec<Ticket> {
+    /// Everybody whose slip became ready since the last look.
+    fn ready(&mut self) -> Vec<Slip> {
         let mut ready = Vec::new();
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Ready(ticket) => ready.push(ticket),
+                Event::Ready(slip) => ready.push(slip),
                 Event::Lost(grip, _) => self.lost.push(grip),
             }
         }

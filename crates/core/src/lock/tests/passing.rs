@@ -3,7 +3,7 @@
 use super::*;
 
 /// A held lock with somebody in line behind it.
-fn with_neighbour(first: Ask, second: Ask) -> (Lock, Grip, Ticket) {
+fn with_neighbour(first: Ask, second: Ask) -> (Lock, Grip, Slip) {
     let (mut lock, grip) = Lock::held(first);
     let next = lock.ask(second);
     assert_eq!(lock.actions(), Vec::<String>::new());
@@ -170,11 +170,11 @@ fn whoever_queues_again_and_gives_up_meanwhile_leaves_the_queue() {
 fn a_release_tells_its_listener_what_the_store_found() {
     for (found, words) in [(Parted::Hold, "done"), (Parted::Nothing, "lost: the store no longer knows this hold")] {
         let (mut lock, grip) = Lock::held(writer());
-        let Released::Later(ticket) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
+        let Released::Later(slip) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
         assert_eq!(lock.actions(), ["release #1"]);
-        assert_eq!(lock.pick(ticket), "waits");
+        assert_eq!(lock.pick(slip), "waits");
         lock.answer("release #1", parted(found));
-        assert_eq!(lock.pick(ticket), words);
+        assert_eq!(lock.pick(slip), words);
         assert!(lock.is_at_rest());
     }
 }
@@ -182,10 +182,10 @@ fn a_release_tells_its_listener_what_the_store_found() {
 #[test]
 fn a_release_without_an_answer_is_repeated_until_it_is_certain() {
     let (mut lock, grip) = Lock::held(writer());
-    let Released::Later(ticket) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
+    let Released::Later(slip) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
     lock.actions();
     lock.lose_answer("release #1");
-    assert_eq!(lock.pick(ticket), "store: no answer");
+    assert_eq!(lock.pick(slip), "store: no answer");
     lock.wait(50);
     assert_eq!(lock.actions(), ["release #1"]);
     lock.answer("release #1", parted(Parted::Nothing));

@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn a_push_overtakes_its_reply() {
     let mut lock = Lock::new();
-    let ticket = lock.ask(fair());
+    let slip = lock.ask(fair());
     lock.actions();
     lock.wait(20);
     lock.push(1, 11);
-    let grip = lock.grip(ticket);
+    let grip = lock.grip(slip);
     assert_eq!(lock.state(grip), "held to 1978", "a claim window from the send of the claim");
     lock.answer("acquire #1", queued(10));
     assert_eq!(lock.state(grip), "held to 1978", "old news");
@@ -20,10 +20,10 @@ fn a_push_overtakes_its_reply() {
 #[test]
 fn a_release_before_the_overtaken_reply_names_the_not_after() {
     let mut lock = Lock::new();
-    let ticket = lock.ask(fair());
+    let slip = lock.ask(fair());
     lock.actions();
     lock.push(1, 11);
-    let grip = lock.grip(ticket);
+    let grip = lock.grip(slip);
     lock.release(grip);
     assert_eq!(lock.actions(), ["release #1 not after 2000"]);
     lock.answer("release #1 not after 2000", released());
@@ -33,55 +33,55 @@ fn a_release_before_the_overtaken_reply_names_the_not_after() {
 
 #[test]
 fn the_deadline_of_a_push_counts_from_the_last_time_we_were_told_to_wait() {
-    let (mut lock, ticket) = Lock::queued(fair());
+    let (mut lock, slip) = Lock::queued(fair());
     lock.wait(1_000);
     lock.actions();
     lock.wait(100);
     lock.answer("heartbeat #1", standing(Standing::Queued(place(11))));
     lock.wait(200);
     lock.push(1, 12);
-    let grip = lock.grip(ticket);
+    let grip = lock.grip(slip);
     assert_eq!(lock.state(grip), "held to 2978", "the send of the heartbeat, not its answer");
 }
 
 #[test]
 fn a_push_with_less_than_a_quarter_of_the_window_left_is_confirmed() {
     for (late, outcome) in [(1_478, "granted 11.0"), (1_479, "waits")] {
-        let (mut lock, ticket) = Lock::queued(fair());
+        let (mut lock, slip) = Lock::queued(fair());
         lock.pause(late);
         lock.push(1, 11);
-        assert_eq!((lock.pick(ticket).as_str(), lock.actions()), (outcome, vec!["renew #1".into()]), "{late} ms late");
+        assert_eq!((lock.pick(slip).as_str(), lock.actions()), (outcome, vec!["renew #1".into()]), "{late} ms late");
     }
 }
 
 #[test]
 fn a_push_that_is_not_newer_than_the_last_answer_is_stale() {
-    let (mut lock, ticket) = Lock::queued(fair());
+    let (mut lock, slip) = Lock::queued(fair());
     for stamp in [9, 10] {
         lock.push(1, stamp);
-        assert_eq!((lock.pick(ticket).as_str(), lock.actions().len()), ("waits", 0));
+        assert_eq!((lock.pick(slip).as_str(), lock.actions().len()), ("waits", 0));
     }
     lock.push(1, 11);
-    assert_eq!(lock.pick(ticket), "granted 11.0");
+    assert_eq!(lock.pick(slip), "granted 11.0");
 }
 
 #[test]
 fn a_push_of_another_run_is_confirmed_first() {
-    let (mut lock, ticket) = Lock::queued(fair());
+    let (mut lock, slip) = Lock::queued(fair());
     lock.run = RunId(2);
     lock.push(1, 11);
-    assert_eq!((lock.pick(ticket).as_str(), lock.actions()), ("waits", vec!["renew #1".into()]));
+    assert_eq!((lock.pick(slip).as_str(), lock.actions()), ("waits", vec!["renew #1".into()]));
     lock.answer("renew #1", renewed(11));
-    assert_eq!(lock.pick(ticket), "granted 11.0");
+    assert_eq!(lock.pick(slip), "granted 11.0");
 }
 
 #[test]
 fn a_second_push_changes_nothing() {
-    let (mut lock, ticket) = Lock::queued(fair());
+    let (mut lock, slip) = Lock::queued(fair());
     lock.push(1, 11);
     lock.push(1, 11);
-    assert_eq!(lock.ready(), [ticket]);
-    let grip = lock.grip(ticket);
+    assert_eq!(lock.ready(), [slip]);
+    let grip = lock.grip(slip);
     lock.push(1, 11);
     assert_eq!((lock.state(grip).as_str(), lock.actions().len()), ("held to 1978", 0));
 }
@@ -97,8 +97,8 @@ fn a_push_for_an_unknown_claim_is_answered_by_a_release() {
 
 #[test]
 fn a_push_for_a_claim_that_was_given_up_is_released_again() {
-    let (mut lock, ticket) = Lock::queued(fair());
-    lock.cancel(ticket);
+    let (mut lock, slip) = Lock::queued(fair());
+    lock.cancel(slip);
     assert_eq!(lock.actions(), ["release #1"]);
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["release #1 not after 2000"]);
@@ -106,12 +106,12 @@ fn a_push_for_a_claim_that_was_given_up_is_released_again() {
 
 #[test]
 fn a_fixed_lease_is_confirmed_to_its_full_length_before_the_guard() {
-    let (mut lock, ticket) = Lock::queued(fixed());
+    let (mut lock, slip) = Lock::queued(fixed());
     lock.push(1, 11);
-    assert_eq!((lock.pick(ticket).as_str(), lock.actions()), ("waits", vec!["renew #1".into()]));
+    assert_eq!((lock.pick(slip).as_str(), lock.actions()), ("waits", vec!["renew #1".into()]));
     lock.wait(5);
     lock.answer("renew #1", renewed(11));
-    let grip = lock.grip(ticket);
+    let grip = lock.grip(slip);
     assert_eq!(lock.state(grip), "held to 29698");
     lock.wait(29_692);
     assert_eq!(lock.actions().len(), 0, "never renewed");
@@ -122,9 +122,9 @@ fn a_fixed_lease_is_confirmed_to_its_full_length_before_the_guard() {
 #[test]
 fn a_first_confirmation_is_not_a_renewal() {
     let policy = RenewalPolicy { max_renewals: Some(1), ..RenewalPolicy::default() };
-    let (mut lock, ticket) = Lock::queued(Ask { terms: terms(policy, LEASE), ..fair() });
+    let (mut lock, slip) = Lock::queued(Ask { terms: terms(policy, LEASE), ..fair() });
     lock.push(1, 11);
-    let grip = lock.grip(ticket);
+    let grip = lock.grip(slip);
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.answer("renew #1", renewed(11));
@@ -151,25 +151,25 @@ fn a_grant_that_nobody_picks_up_goes_on_to_the_next() {
 
 #[test]
 fn a_fair_grant_that_nobody_picks_up_is_released_and_claimed_anew() {
-    let (mut lock, ticket) = Lock::queued(fair());
+    let (mut lock, slip) = Lock::queued(fair());
     lock.push(1, 11);
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["renew #1"], "renewed once");
     lock.answer("renew #1", renewed(11));
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["release #1", "acquire #2"]);
-    assert_eq!(lock.pick(ticket), "waits");
+    assert_eq!(lock.pick(slip), "waits");
     lock.answer("release #1", released());
     lock.answer("acquire #2", granted(12));
-    assert_eq!(lock.pick(ticket), "granted 12.0");
+    assert_eq!(lock.pick(slip), "granted 12.0");
 }
 
 #[test]
 fn a_grant_that_ended_before_it_was_picked_up_is_no_grant() {
-    let (mut lock, ticket) = Lock::queued(fair());
+    let (mut lock, slip) = Lock::queued(fair());
     lock.push(1, 11);
     lock.pause(2_000);
-    assert_eq!(lock.pick(ticket), "waits", "the wish goes on");
+    assert_eq!(lock.pick(slip), "waits", "the wish goes on");
     assert_eq!(lock.actions(), ["release #1", "acquire #2"]);
 }
 
