@@ -37,11 +37,12 @@ mod owner;
 mod request;
 mod run;
 mod sync;
+mod ticket;
 
 pub use acquire::{Acquire, TryAcquire};
 pub use admin::LockInfo;
 pub use clock::{Clock, VirtualClock};
-pub use config::{ConfigError, LockConfig, LockConfigBuilder};
+pub use config::{ConfigError, LockConfig, LockConfigBuilder, parse_duration};
 /// Releases that nobody waits for, in numbers.
 ///
 /// ```
@@ -63,6 +64,7 @@ pub use locks::{Locks, LocksBuilder};
 pub use memory::{Fault, MemoryStore, OpKind};
 pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
+pub use ticket::{Ticket, TicketError};
 
 pub use bandog_core::backoff::BackoffError;
 pub use bandog_core::holder::{PublicId, Who};

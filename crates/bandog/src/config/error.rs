@@ -8,8 +8,9 @@ use bandog_core::mode::ModeError;
 use bandog_core::name::NameError;
 use bandog_core::pattern::PatternError;
 use bandog_core::renewal::RenewalError;
+use bandog_core::store::StoreErrorKind;
 
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, store_kind};
 
 /// An option that cannot be.
 ///
@@ -80,11 +81,26 @@ pub enum ConfigError {
         expected: &'static str,
     },
     /// A store URL that cannot be read.
-    #[error("{url:?} names no store; try \"memory:\" or \"memory:NAME\"")]
+    #[error("{url:?} names no store; there are {}", known.join(", "))]
     BadUrl {
-        /// As given.
+        /// As given, without its password.
         url: String,
+        /// What there is.
+        known: &'static [&'static str],
     },
+    /// A store that could not be opened.
+    #[error("store {store} could not be opened: {message}")]
+    Store {
+        /// Which.
+        store: String,
+        /// What sort of trouble.
+        kind: StoreErrorKind,
+        /// The store's own words.
+        message: String,
+    },
+    /// No place for the default file.
+    #[error("neither XDG_STATE_HOME nor HOME is set, so there is no place for the locks; name a file: sqlite:PATH")]
+    NoHome,
     /// The renewal thread could not be started.
     #[error("the renewal thread could not be started: {0}")]
     Thread(String),
@@ -94,8 +110,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// What sort of error it is: [`ErrorKind::System`] for a thread or random numbers that were not to be had,
-    /// otherwise [`ErrorKind::Invalid`].
+    /// What sort of error it is: [`ErrorKind::System`] for a thread or random numbers that were not to be had, the
+    /// store's own for one that could not be opened, otherwise [`ErrorKind::Invalid`].
     ///
     /// ```
     /// use bandog::{ErrorKind, LockConfig};
@@ -106,6 +122,7 @@ impl ConfigError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Thread(_) | Self::Randomness(_) => ErrorKind::System,
+            Self::Store { kind, .. } => store_kind(*kind),
             _ => ErrorKind::Invalid,
         }
     }

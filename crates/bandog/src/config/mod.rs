@@ -202,11 +202,27 @@ impl LockConfig {
 
 /// Reads a duration that was given for an option.
 pub(crate) fn duration(option: &str, value: &str) -> Result<Duration, ConfigError> {
-    humantime::parse_duration(value).map_err(|_| ConfigError::BadValue {
+    parse_duration(value).ok_or_else(|| ConfigError::BadValue {
         option: option.to_owned(),
         value: value.to_owned(),
-        expected: "a duration such as 30s or 1h30m",
+        expected: "a duration such as 30s, 1h30m or 0.5 (seconds)",
     })
+}
+
+/// Reads a duration as options have it: `90s`, `1h30m`, `500ms`, or a number of seconds such as `0.5`.
+///
+/// ```
+/// use bandog::parse_duration;
+/// use std::time::Duration;
+/// assert_eq!(parse_duration("1m30s"), Some(Duration::from_secs(90)));
+/// assert_eq!(parse_duration("0.5"), Some(Duration::from_millis(500)));
+/// assert_eq!(parse_duration("soon"), None);
+/// ```
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => humantime::parse_duration(text).ok(),
+    }
 }
 
 fn recovery(value: &str) -> Option<Recovery> {

@@ -17,7 +17,7 @@ pub(crate) mod schedules;
 mod shield;
 mod tracked;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
@@ -62,6 +62,8 @@ pub(crate) struct Driver {
     mailbox: Arc<Mailbox>,
     cohorts: [Mutex<HashMap<LockName, Arc<Cohort>>>; SHARDS],
     hasher: RandomState,
+    /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
+    detached: Mutex<BTreeSet<u64>>,
     inbox_up: AtomicBool,
     closed: AtomicBool,
 }
@@ -125,6 +127,7 @@ impl Driver {
             janitor: Janitor::new(janitor_limit),
             cohorts: Default::default(),
             hasher: RandomState::new(),
+            detached: Mutex::default(),
             inbox_up: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
@@ -274,6 +277,11 @@ impl Driver {
         self.run(cohort, state, |now, machine| machine.handle_timeout(now));
     }
 
+    /// A hold was detached: a late push of its grant is not to be answered with a release.
+    pub(crate) fn note_detached(&self, seq: u64) {
+        lock(&self.detached).insert(seq);
+    }
+
     fn cohort(&self, name: &LockName) -> Arc<Cohort> {
         let mut shard = self.shard(name);
         if let Some(cohort) = shard.get(name) {
@@ -354,6 +362,9 @@ impl Inbox for Mailbox {
     fn deliver(&self, push: Push) {
         let Some(driver) = self.0.upgrade() else { return };
         let Push { name, run, news } = push;
+        if matches!(news, News::Granted { seq, .. } if lock(&driver.detached).contains(&seq)) {
+            return;
+        }
         // Only a grant matters to a lock that nobody here knows: the machine answers it with a release.
         if matches!(news, News::Granted { .. }) || driver.knows(&name) {
             driver.enter(&name, |now, machine| machine.handle_push(now, run, news.clone()));

@@ -159,7 +159,7 @@ impl AcquireError {
             Self::WouldDeadlock { .. } | Self::Reentered { .. } => ErrorKind::WouldDeadlock,
             Self::TooDeep { .. } => ErrorKind::TooDeep,
             Self::Refused { reason, .. } => refusal_kind(reason),
-            Self::Store { source, .. } => store_kind(source),
+            Self::Store { source, .. } => store_kind(source.kind),
             Self::Unsupported { .. } => ErrorKind::Unsupported,
             Self::Closed { .. } => ErrorKind::Closed,
             Self::Interrupted { .. } => ErrorKind::Interrupted,

@@ -192,7 +192,7 @@ pub enum RenewError {
     Lost {
         /// Which lock.
         place: Place,
-        /// Renewed or downgraded.
+        /// Renewed, downgraded or detached.
         doing: &'static str,
         /// How.
         reason: LossReason,
@@ -203,16 +203,18 @@ pub enum RenewError {
     Store {
         /// Which lock.
         place: Place,
-        /// Renewed or downgraded.
+        /// Renewed, downgraded or detached.
         doing: &'static str,
         /// The store's own words.
         source: StoreError,
     },
     /// The guard was entered again: release the inner guards first.
-    #[error("{place}: not downgraded: entered more than once; release the inner guards first")]
+    #[error("{place}: not {doing}: entered more than once; release the inner guards first")]
     Reentered {
         /// Which lock.
         place: Place,
+        /// Downgraded or detached.
+        doing: &'static str,
     },
 }
 
@@ -309,7 +311,7 @@ macro_rules! kinds {
             pub fn kind(&self) -> ErrorKind {
                 match self {
                     $(Self::$variant { .. } => $kind,)+
-                    Self::Store { source, .. } => store_kind(source),
+                    Self::Store { source, .. } => store_kind(source.kind),
                 }
             }
         }
@@ -365,8 +367,8 @@ fn refusal_kind(refusal: &Refusal) -> ErrorKind {
     }
 }
 
-fn store_kind(error: &StoreError) -> ErrorKind {
-    match error.kind {
+pub(crate) fn store_kind(kind: StoreErrorKind) -> ErrorKind {
+    match kind {
         StoreErrorKind::Unavailable => ErrorKind::Unavailable,
         StoreErrorKind::Unsupported => ErrorKind::Unsupported,
         _ => ErrorKind::Refused,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bandog_core::holder::{HolderId, PublicId};
+use bandog_core::lease::Lease;
 use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Released, Slip, Why, Word};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
@@ -92,6 +94,29 @@ impl Hold {
     /// ```
     pub fn name(&self) -> &str {
         self.cohort.name().as_str()
+    }
+
+    /// The id under which people see the holder; `None` once it was released.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// let seen = locks.inspect("job").await?.expect("held").record.holders[0].id;
+    /// assert_eq!(guard.hold().holder(), Some(seen));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn holder(&self) -> Option<PublicId> {
+        self.in_store().map(|(id, _)| id.public())
+    }
+
+    pub(crate) fn lease(&self) -> Option<Lease> {
+        self.in_store().map(|(_, lease)| lease)
+    }
+
+    fn in_store(&self) -> Option<(HolderId, Lease)> {
+        let state = self.cohort.lock();
+        state.owned(self.grip, self.token).and_then(|grip| state.machine.holder(grip))
     }
 
     /// Whether the lock is held now, by our own clock. No request to the store.

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use bandog_core::holder::HolderId;
 use bandog_core::lock::{Grip, LossReason, Outcome, Released, Why};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
@@ -279,6 +280,22 @@ impl<K: Held> Guard<K> {
         }
     }
 
+    // The hold goes on in the store without anybody here who keeps it. Dropped and released where that cannot be.
+    pub(crate) fn leave_behind(mut self) -> Option<HolderId> {
+        let Hold { handle, cohort, grip, .. } = self.hold.clone();
+        let mut state = cohort.lock();
+        let now = handle.clock.now();
+        let forgotten = state.forget_watchers(now, grip);
+        let id = handle.run_at(now, &cohort, state, |machine| {
+            let id = machine.handle_detach(now, grip);
+            // Noted under the cohort's lock: a late push of its grant must not find it unknown.
+            id.inspect(|id| handle.note_detached(id.seq))
+        });
+        drop(forgotten);
+        self.released = id.is_some();
+        id
+    }
+
     fn alert_hold(&self) {
         if let Some((since, limit)) = self.overdue.as_deref().copied() {
             let held = self.hold.handle.clock.now().since(since);
@@ -293,7 +310,7 @@ impl<K: Held> Guard<K> {
         match outcome {
             Outcome::Failed(Why::Store(source)) => Err(RenewError::Store { place, doing, source }),
             Outcome::Failed(Why::Lost(reason)) => Err(RenewError::Lost { place, doing, reason }),
-            Outcome::Failed(Why::WouldDeadlock) => Err(RenewError::Reentered { place }),
+            Outcome::Failed(Why::WouldDeadlock) => Err(RenewError::Reentered { place, doing }),
             Outcome::Failed(_) => Err(RenewError::Lost { place, doing, reason: LossReason::Shutdown }),
             Outcome::Done | Outcome::Granted { .. } => Ok(()),
         }

@@ -1,6 +1,7 @@
 //! `Locks`: the client. Knows one store, makes requests, keeps every lease.
 
 mod builder;
+mod url;
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +11,6 @@ use bandog_core::mode::Mode;
 use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Handle, JanitorStats};
 use crate::error::ShutdownError;
-use crate::memory::MemoryStore;
 use crate::request::{Mutex, Request, RwLock, Semaphore};
 
 pub use builder::LocksBuilder;
@@ -39,15 +39,21 @@ pub struct Locks {
 impl Locks {
     /// Connects to the store that a URL names.
     ///
-    /// `memory:` is a store of its own in this process; `memory:NAME` is shared by everyone in this process who names it.
-    /// Options come from the query (`memory:?lease=10s&fair=true`), before that from the environment (`BANDOG_LEASE`),
+    /// | URL | store |
+    /// |---|---|
+    /// | `memory:` | one of its own in this process |
+    /// | `memory:NAME` | shared by everyone in this process who names it |
+    /// | `sqlite:PATH` | a file, shared by the processes of one machine (feature `sqlite`) |
+    /// | `sqlite:` | the file `bandog/locks.db` in the user's state directory |
+    ///
+    /// A file is opened, and made where it is missing, there and then. Options come from the query (`memory:?lease=10s&fair=true`), before that from the environment (`BANDOG_LEASE`),
     /// before that from the defaults.
     ///
     /// # Errors
     /// [`ConfigError`] names what is wrong with the URL or an option.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves no client behind; a store in memory needs no connection, so it is ready at its first poll.
+    /// Dropping the future leaves no client behind; these stores need no connection, so it is ready at its first poll.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -55,17 +61,7 @@ impl Locks {
     /// # Ok::<(), bandog::ConfigError>(()) }).unwrap();
     /// ```
     pub async fn connect(url: &str) -> Result<Self, ConfigError> {
-        let (address, query) = url.split_once('?').unwrap_or((url, ""));
-        let Some(name) = address.strip_prefix("memory:") else {
-            return Err(ConfigError::BadUrl { url: redacted(url) });
-        };
-        let store = if name.is_empty() { MemoryStore::new() } else { MemoryStore::named(name) };
-        let mut builder = Self::builder().store(store).set_from_env()?;
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
-            builder = builder.set(option, value)?;
-        }
-        builder.build()
+        Self::builder().set_from_env()?.connect(url).await
     }
 
     /// A client made from parts.
@@ -199,11 +195,3 @@ impl fmt::Debug for Locks {
 }
 
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
-
-// An address may carry a password.
-fn redacted(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-        _ => url.to_owned(),
-    }
-}

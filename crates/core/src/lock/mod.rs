@@ -88,7 +88,8 @@ use std::sync::Arc;
 use slab::Slab;
 
 use crate::backoff::Jitter;
-use crate::holder::Client;
+use crate::holder::{Client, HolderId};
+use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Blocker, Body, Patience, Reply};
 use crate::store::StoreError;
@@ -324,6 +325,11 @@ impl Machine {
     /// The fencing token of a hold.
     pub fn token(&self, grip: Grip) -> Option<Token> {
         self.holds.get(grip.0).map(Hold::token)
+    }
+
+    /// The id of a hold in the store, and the length of its lease.
+    pub fn holder(&self, grip: Grip) -> Option<(HolderId, Lease)> {
+        self.holds.get(grip.0).map(|hold| (hold.id, hold.lease))
     }
 
     /// The state word of a hold.

@@ -106,6 +106,17 @@ impl Machine {
         }
     }
 
+    /// A hold leaves this process without ending: whoever has its id keeps and releases it from now on.
+    ///
+    /// `None`, and nothing changed, when it is lost, entered more than once, or its claim is not answered yet: a late answer
+    /// would find it unknown and release it.
+    pub fn handle_detach(&mut self, now: Moment, grip: Grip) -> Option<HolderId> {
+        let hold = self.holds.get(grip.0).filter(|hold| hold.word.depth() == 1 && !hold.is_lost(now))?;
+        let id = hold.unanswered.is_none().then_some(hold.id)?;
+        self.handle_abandon(now, grip);
+        Some(id)
+    }
+
     /// The thread that owned these holds has ended: nobody can use or release them any more.
     pub fn handle_owner_ended(&mut self, now: Moment, owner: OwnerId) -> usize {
         let own = self.holds.iter().filter(|(_, hold)| hold.owner == Some(owner)).map(|(key, _)| Grip(key));
