@@ -274,8 +274,13 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn try_acquire(&self) -> TryAcquire<K> {
-        let patience = if self.order.options.wait.is_some() { Patience::Queue } else { Patience::Try };
-        TryAcquire(Acquire::new(Arc::clone(&self.order), patience))
+        let mut order = Arc::clone(&self.order);
+        if order.options.wait.is_some_and(|wait| wait.is_zero()) {
+            // No wait is no wait for the holder; the store's answer takes the time it takes.
+            Arc::make_mut(&mut order).options.wait = None;
+        }
+        let patience = if order.options.wait.is_some() { Patience::Queue } else { Patience::Try };
+        TryAcquire(Acquire::new(order, patience))
     }
 
     /// Acquires the lock, runs the closure's future under it, and releases it.

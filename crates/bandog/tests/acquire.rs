@@ -232,3 +232,14 @@ fn guards_and_futures_can_be_sent() {
     moves(&locks.mutex("job").try_acquire());
     moves(&locks.mutex("job").run(|_| async {}));
 }
+
+#[tokio::test]
+async fn a_wait_of_zero_is_no_wait_for_the_holder() {
+    let world = World::far();
+    let (a, b) = (world.locks(), world.locks());
+    let free = b.mutex("job").wait(std::time::Duration::ZERO).try_acquire().await.unwrap();
+    assert!(free.is_some(), "an answer that takes a while is not a wait");
+    drop(free);
+    let _guard = a.mutex("job").acquire().await.unwrap();
+    assert!(b.mutex("job").wait(std::time::Duration::ZERO).try_acquire().await.unwrap().is_none());
+}

@@ -133,6 +133,27 @@ impl LockConfig {
         self.name.as_deref()
     }
 
+    /// How long a hold lasts without renewal.
+    ///
+    /// ```
+    /// assert_eq!(bandog::LockConfig::default().lease(), std::time::Duration::from_secs(30));
+    /// ```
+    pub fn lease(&self) -> Duration {
+        self.options.lease
+    }
+
+    /// The time from one renewal to the next.
+    ///
+    /// ```
+    /// assert_eq!(bandog::LockConfig::default().renewal_period(), std::time::Duration::from_secs(10));
+    /// ```
+    pub fn renewal_period(&self) -> Duration {
+        match self.options.every {
+            Every::Period(period) => period,
+            Every::Fraction { num, den } => self.options.lease * num / den.max(1),
+        }
+    }
+
     /// Sets one option by its name, as in a URL's query or the environment.
     ///
     /// # Errors

@@ -78,6 +78,18 @@ impl Locks {
         LocksBuilder::default()
     }
 
+    /// What requests of this client start from.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:?lease=10s").await?;
+    /// assert_eq!(locks.defaults().lease(), std::time::Duration::from_secs(10));
+    /// # Ok::<(), bandog::ConfigError>(()) }).unwrap();
+    /// ```
+    pub fn defaults(&self) -> &LockConfig {
+        &self.handle.defaults
+    }
+
     /// A request for a lock that one holder has at a time.
     ///
     /// ```
