@@ -7,5 +7,5 @@ fn main() -> ExitCode {
     if let Some(code) = bandog_cli::child::role(std::env::args_os().skip(1)) {
         return code;
     }
-    ExitCode::SUCCESS
+    bandog_cli::main(std::env::args_os().collect())
 }

@@ -47,6 +47,13 @@ pub struct LocksBuilder {
 }
 
 impl LocksBuilder {
+    /// Every option that [`set`](Self::set) knows.
+    ///
+    /// ```
+    /// assert!(bandog::LocksBuilder::OPTIONS.contains(&"lease"));
+    /// ```
+    pub const OPTIONS: &'static [&'static str] = EVERY;
+
     /// The store; a fresh memory store if none is given.
     ///
     /// ```

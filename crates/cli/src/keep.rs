@@ -1,0 +1,215 @@
+//! Holding the lock while the child runs: the supervisor is told of every renewal, and the child is ended when the lease is
+//! lost or the maximum hold is over.
+//!
+//! Invariant: the supervisor never believes in a later end of the lease than the guard does.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bandog::{Clock, Hold, LossReason, Moment, ReleaseError};
+
+use crate::args::{OnLost, Run};
+use crate::child::{Cause, Child, Ending, Happening, Status};
+use crate::exit::Exit;
+use crate::held::Held;
+use crate::note::Note;
+use crate::say::{Failure, Say};
+use crate::signals::Interrupts;
+
+/// The lock and its rules while the child runs.
+pub(crate) struct Keep<'a> {
+    args: &'a Run,
+    say: &'a Say,
+    held: Held,
+    hold: Hold,
+    since: Moment,
+    lease: Duration,
+    grace: Duration,
+    /// The latest end of the lease that was known.
+    until: Moment,
+    ended: Option<Exit>,
+}
+
+impl<'a> Keep<'a> {
+    pub(crate) fn new(args: &'a Run, say: &'a Say, held: Held, grace: Duration) -> Self {
+        let hold = held.hold();
+        let (since, lease) = (now(), hold.remaining());
+        Self { args, say, held, hold, since, lease, grace, until: since + lease, ended: None }
+    }
+
+    /// Until when the lease is good, as far as is known.
+    pub(crate) fn until(&self) -> Moment {
+        self.until
+    }
+
+    /// Holds the lock until the child has ended, and releases it.
+    pub(crate) async fn through(mut self, mut child: Child) -> Result<Exit, Failure> {
+        self.note(&Note::Started { pid: child.pid().unsigned_abs() });
+        let ending = self.watch(&mut child).await;
+        drop(child);
+        let exit = self.exit(ending);
+        self.at_least().await;
+        Ok(self.release(exit).await)
+    }
+
+    async fn watch(&mut self, child: &mut Child) -> Ending {
+        let hold = self.hold.clone();
+        let mut lost = pin!(hold.lost());
+        let mut told = false;
+        loop {
+            let overdue = self.args.max_hold.filter(|_| self.ended.is_none()).map(|max| self.since + max);
+            tokio::select! {
+                happening = child.next() => match happening {
+                    Happening::Exited(ending) => return ending,
+                    Happening::Stopped(_) => self.stopped(child).await,
+                    Happening::Resumed => self.resumed(child).await,
+                    _ => {}
+                },
+                reason = &mut lost, if !told => {
+                    told = true;
+                    self.lost(child, &reason);
+                }
+                () = sleep_until(self.next_look()) => self.look(child),
+                () = sleep_until(overdue.unwrap_or(Moment::FAR)), if overdue.is_some() => self.overdue(child),
+            }
+        }
+    }
+
+    /// Tells the supervisor of renewals; if none came in time, asks the child to end while there is time for it.
+    fn look(&mut self, child: &mut Child) {
+        // Read before the lease: a pause in between makes the end too early, never too late.
+        let now = now();
+        self.until = self.until.max(now + self.hold.remaining());
+        child.keep(self.until);
+        let short = self.until.since(now) <= self.grace;
+        if short && self.ended.is_none() && self.args.on_lost == OnLost::Term {
+            self.ended = Some(Exit::Lost);
+            self.note(&Note::Danger {
+                why: "the store has not confirmed a renewal".to_owned(),
+                grace: self.until.since(now),
+            });
+            child.end(self.until);
+        }
+    }
+
+    fn next_look(&self) -> Moment {
+        let tick = (self.lease / 10).max(Duration::from_millis(5));
+        let danger = self.until - self.grace;
+        let now = now();
+        if self.ended.is_none() && danger > now { danger.min(now + tick) } else { now + tick }
+    }
+
+    fn lost(&mut self, child: &mut Child, reason: &LossReason) {
+        let exit = if *reason == LossReason::MaxHold { Exit::MaxHold } else { Exit::Lost };
+        let first = self.ended.is_none();
+        self.ended.get_or_insert(exit);
+        let action = match self.args.on_lost {
+            OnLost::Term => "the command is stopped (TERM, then KILL)",
+            OnLost::Kill => "the command is stopped (KILL)",
+            OnLost::Notify => "the command goes on without it",
+            OnLost::Ignore => return,
+        };
+        self.note(&Note::Lost { reason: reason.to_string(), action });
+        match self.args.on_lost {
+            OnLost::Term if first => child.end(self.until.min(now() + self.grace)),
+            OnLost::Kill => child.kill(),
+            _ => {}
+        }
+    }
+
+    fn overdue(&mut self, child: &mut Child) {
+        self.ended = Some(Exit::MaxHold);
+        let limit = self.args.max_hold.unwrap_or_default();
+        self.note(&Note::MaxHold { limit, grace: self.grace });
+        child.end(now() + self.grace);
+    }
+
+    async fn stopped(&mut self, child: &mut Child) {
+        self.note(&Note::Stopped);
+        // A whole lease from here on: nobody renews while this process is stopped.
+        self.renew().await;
+        child.keep(self.until);
+    }
+
+    async fn resumed(&mut self, child: &mut Child) {
+        self.renew().await;
+        if self.hold.is_held() || matches!(self.args.on_lost, OnLost::Notify | OnLost::Ignore) {
+            child.keep(self.until);
+            child.resume();
+            self.note(&Note::Resumed);
+        } else {
+            child.kill();
+        }
+    }
+
+    async fn renew(&mut self) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.held.renew()).await;
+        let now = now();
+        self.until = self.until.max(now + self.hold.remaining());
+    }
+
+    fn exit(&mut self, ending: Ending) -> Exit {
+        if ending.cause == Cause::Lease {
+            if self.ended.is_none() {
+                let reason = "nobody renewed the lease in time".to_owned();
+                self.note(&Note::Lost { reason, action: "the command was stopped" });
+            }
+            return *self.ended.get_or_insert(Exit::Lost);
+        }
+        match (self.ended, ending.status) {
+            (Some(Exit::Lost), status) if self.args.on_lost == OnLost::Ignore => of(status),
+            (Some(exit), _) => exit,
+            (None, status) => of(status),
+        }
+    }
+
+    async fn at_least(&self) {
+        let end = self.since + self.args.at_least.unwrap_or_default();
+        let left = end.since(now());
+        if left.is_zero() || self.ended.is_some() {
+            return;
+        }
+        self.note(&Note::AtLeast { left });
+        let mut interrupts = Interrupts::new();
+        tokio::select! {
+            _ = interrupts.next() => {}
+            _ = self.hold.lost() => {}
+            () = sleep_until(end) => {}
+        }
+    }
+
+    async fn release(self, exit: Exit) -> Exit {
+        let (name, say, held) = (&self.args.lock.name, self.say, now().since(self.since));
+        match self.held.release().await {
+            Ok(()) => say.note(name, &Note::Released { held }),
+            Err(_) if self.ended.is_some() => {}
+            Err(ReleaseError::Lost { reason, .. }) if self.args.on_lost != OnLost::Ignore => {
+                say.note(name, &Note::Lost { reason: reason.to_string(), action: "the command had ended" });
+                return Exit::Lost;
+            }
+            Err(error) => say.note(name, &Note::Unreleased { error: error.to_string() }),
+        }
+        exit
+    }
+
+    fn note(&self, note: &Note) {
+        self.say.note(&self.args.lock.name, note);
+    }
+}
+
+fn of(status: Status) -> Exit {
+    match status {
+        Status::Code(code) => Exit::Child(u8::try_from(code).unwrap_or(u8::MAX)),
+        Status::Signal(signal) => Exit::Killed(signal),
+        // The supervisor was killed, and everything it ran with it.
+        Status::Unknown => Exit::Killed(9),
+    }
+}
+
+fn now() -> Moment {
+    Clock::system().now()
+}
+
+async fn sleep_until(at: Moment) {
+    tokio::time::sleep(at.since(now())).await;
+}

@@ -1,0 +1,121 @@
+//! The things that happen to a lock of the command, in words and as JSON.
+
+use std::time::Duration;
+
+use bandog::{PublicId, Token};
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+/// One thing that happened.
+#[derive(Debug)]
+pub(crate) enum Note {
+    Waiting { scene: Scene, waited: Duration },
+    Busy { scene: Scene, waited: Option<Duration> },
+    Acquired { token: Token, holder: Option<PublicId>, waited: Duration },
+    Started { pid: u32 },
+    Danger { why: String, grace: Duration },
+    Lost { reason: String, action: &'static str },
+    MaxHold { limit: Duration, grace: Duration },
+    Stopped,
+    Resumed,
+    AtLeast { left: Duration },
+    Released { held: Duration },
+    Unreleased { error: String },
+}
+
+/// Who hears of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Everybody.
+    Error,
+    /// Everybody but the quiet.
+    News,
+    /// Those who want to know all.
+    Detail,
+}
+
+impl Note {
+    pub(crate) fn weight(&self) -> Weight {
+        match self {
+            Self::Danger { .. } | Self::Lost { .. } | Self::MaxHold { .. } | Self::Unreleased { .. } => Weight::Error,
+            Self::Waiting { .. } | Self::Busy { .. } | Self::AtLeast { .. } => Weight::News,
+            Self::Acquired { .. } | Self::Started { .. } | Self::Released { .. } | Self::Stopped | Self::Resumed => {
+                Weight::Detail
+            }
+        }
+    }
+
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Waiting { scene, waited } => format!("waiting, {}; {}", scene.words(), short(*waited)),
+            Self::Busy { scene, waited: None } => format!("busy, {}; wait for it with --wait", scene.words()),
+            Self::Busy { scene, waited: Some(waited) } => format!("busy after {}, {}", short(*waited), scene.words()),
+            Self::Acquired { token, waited, .. } => format!("acquired after {}, token {token}", short(*waited)),
+            Self::Started { pid } => format!("started, process {pid}"),
+            Self::Danger { why, grace } => {
+                format!("about to be lost: {why}; the command has {} to end (TERM sent, then KILL)", short(*grace))
+            }
+            Self::Lost { reason, action } => format!("lost: {reason}; {action}"),
+            Self::MaxHold { limit, grace } => {
+                let limit = short(*limit);
+                format!(
+                    "held for {limit}, its maximum; the command has {} to end (TERM sent, then KILL)",
+                    short(*grace)
+                )
+            }
+            Self::Stopped => "stopped; the lock stays for at most its lease".to_owned(),
+            Self::Resumed => "goes on".to_owned(),
+            Self::AtLeast { left } => format!("done; held for another {} (--at-least)", short(*left)),
+            Self::Released { held } => format!("released after {}", short(*held)),
+            Self::Unreleased { error } => format!("the release was not confirmed: {error}"),
+        }
+    }
+
+    pub(crate) fn json(&self, lock: &str) -> Value {
+        let (event, fields) = self.fields();
+        let mut object = json!({ "event": event, "lock": lock });
+        if let (Value::Object(object), Value::Object(fields)) = (&mut object, fields) {
+            object.extend(fields);
+        }
+        object
+    }
+
+    fn fields(&self) -> (&'static str, Value) {
+        match self {
+            Self::Waiting { scene, waited } => ("waiting", scene.json(Some(*waited))),
+            Self::Busy { scene, waited } => ("busy", scene.json(*waited)),
+            Self::Acquired { token, holder, waited } => {
+                let holder = holder.map(|id| id.to_string());
+                ("acquired", json!({ "token": token.to_string(), "holder": holder, "waited_ms": millis(*waited) }))
+            }
+            Self::Started { pid } => ("started", json!({ "pid": pid })),
+            Self::Danger { why, grace } => ("danger", json!({ "reason": why, "grace_ms": millis(*grace) })),
+            Self::Lost { reason, action } => ("lost", json!({ "reason": reason, "action": action })),
+            Self::MaxHold { limit, grace } => {
+                ("max_hold", json!({ "limit_ms": millis(*limit), "grace_ms": millis(*grace) }))
+            }
+            Self::Stopped => ("stopped", json!({})),
+            Self::Resumed => ("resumed", json!({})),
+            Self::AtLeast { left } => ("at_least", json!({ "left_ms": millis(*left) })),
+            Self::Released { held } => ("released", json!({ "held_ms": millis(*held) })),
+            Self::Unreleased { error } => ("unreleased", json!({ "error": error })),
+        }
+    }
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A length for people: two units at most, `0.4s` below ten seconds.
+pub(crate) fn short(time: Duration) -> String {
+    let secs = time.as_secs();
+    match secs {
+        0..10 => format!("{:.1}s", time.as_secs_f64()),
+        10..60 => format!("{secs}s"),
+        60..3600 => format!("{}m{:02}s", secs / 60, secs % 60),
+        3600..86_400 => format!("{}h{:02}m", secs / 3600, secs / 60 % 60),
+        _ => format!("{}d{:02}h", secs / 86_400, secs / 3600 % 24),
+    }
+}

@@ -1,0 +1,78 @@
+//! `bandog run`: the lock, the child under it, and what becomes of both.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use bandog::Locks;
+
+use crate::args::{OnLost, Run};
+use crate::child::{Child, Plan, Policy, Prepared};
+use crate::connect::connect;
+use crate::exit::Exit;
+use crate::grace;
+use crate::held::Request;
+use crate::keep::Keep;
+use crate::say::{Failure, Say};
+use crate::settings::Settings;
+use crate::wait::{Got, Wait};
+
+pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
+    let (program, words) = command(args);
+    let label = args.lock.label.clone().unwrap_or_else(|| base_name(&program));
+    let locks = connect(&args.store, settings, &label).await?;
+    let ended = under(&locks, args, say, program, words).await;
+    // Whatever was begun and is not wanted any more is released before the process ends.
+    drop(locks.shutdown().await);
+    ended
+}
+
+async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: Vec<OsString>) -> Result<Exit, Failure> {
+    let grace = grace::checked(locks, args)?;
+    let plan = Plan { program, args: words, env: Vec::new(), policy: policy(args.on_lost), grace };
+    let request = Request::new(locks, &args.lock);
+    let wait = Wait { locks, args: &args.lock, say };
+    // The supervisor is made ready meanwhile; nothing of the user's runs before the lease is confirmed.
+    let (got, prepared) = tokio::join!(wait.get(&request), Child::prepare(plan));
+    let got = got?;
+    match prepared {
+        Ok(prepared) => start(args, say, got, prepared, grace).await,
+        Err(error) => Err(not_started(&error)),
+    }
+}
+
+async fn start(args: &Run, say: &Say, got: Got, mut prepared: Prepared, grace: Duration) -> Result<Exit, Failure> {
+    let hold = got.held.hold();
+    prepared.set("BANDOG_NAME", &args.lock.name);
+    prepared.set("BANDOG_HOLDER", hold.holder().map(|id| id.to_string()).unwrap_or_default());
+    prepared.set("BANDOG_TOKEN", hold.token().to_string());
+    prepared.set("BANDOG_WAITED_MS", got.waited.as_millis().to_string());
+    let keep = Keep::new(args, say, got.held, grace);
+    let child = prepared.start(keep.until()).await.map_err(|error| not_started(&error))?;
+    keep.through(child).await
+}
+
+fn command(args: &Run) -> (OsString, Vec<OsString>) {
+    match (&args.shell, args.command.split_first()) {
+        (Some(text), _) => ("/bin/sh".into(), vec!["-c".into(), text.clone()]),
+        (None, Some((program, words))) => (program.clone(), words.to_vec()),
+        // clap asks for one of them.
+        (None, None) => (OsString::new(), Vec::new()),
+    }
+}
+
+fn base_name(program: &OsString) -> String {
+    Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
+}
+
+fn policy(on_lost: OnLost) -> Policy {
+    match on_lost {
+        OnLost::Term => Policy::Term,
+        OnLost::Kill => Policy::Kill,
+        OnLost::Notify | OnLost::Ignore => Policy::Leave,
+    }
+}
+
+fn not_started(error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Unavailable, format!("the supervisor of the command could not be started: {error}"))
+}

@@ -1,0 +1,136 @@
+//! A lock as somebody who waits for it sees it: who holds it, since when, how many stand before.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use bandog::op::{HolderView, RecordView};
+use bandog::{Locks, Who};
+use serde_json::{Value, json};
+
+use crate::note::{millis, short};
+
+/// What can be said of a lock that is busy. Empty when the store gave no answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Scene {
+    holders: Vec<Holder>,
+    /// Waiters before this process, if it waits.
+    ahead: Option<usize>,
+    waiters: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Holder {
+    id: String,
+    who: Who,
+    held: Duration,
+    left: Duration,
+}
+
+impl Scene {
+    /// Asks the store.
+    pub(crate) async fn of(locks: &Locks, name: &str) -> Self {
+        match locks.inspect(name).await {
+            Ok(Some(info)) => Self::read(&info.record, wall_micros(), std::process::id()),
+            _ => Self::default(),
+        }
+    }
+
+    fn read(record: &RecordView, now: u64, pid: u32) -> Self {
+        let held = |holder: &HolderView| Duration::from_micros(now.saturating_sub(holder.since.micros()));
+        let holder = |holder: &HolderView| Holder {
+            id: holder.id.to_string(),
+            who: (*holder.who).clone(),
+            held: held(holder),
+            left: holder.remaining,
+        };
+        // One process waits once here, so its number is enough; hosts share a store, so it is not all.
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let ours = |who: &Who| who.pid == pid && who.host == host;
+        Self {
+            holders: record.holders.iter().map(holder).collect(),
+            ahead: record.waiters.iter().position(|waiter| ours(&waiter.who)),
+            waiters: record.waiters.len(),
+        }
+    }
+
+    /// Whether somebody else holds it now than in an earlier scene.
+    pub(crate) fn has_changed(&self, earlier: &Self) -> bool {
+        let ids = |scene: &Self| scene.holders.iter().map(|holder| holder.id.clone()).collect::<Vec<_>>();
+        ids(self) != ids(earlier)
+    }
+
+    pub(crate) fn words(&self) -> String {
+        let mut text = match self.holders.as_slice() {
+            [] => "holder not known".to_owned(),
+            [one] => format!("held by {} for {}", one.who, short(one.held)),
+            [one, rest @ ..] => format!("held by {} for {} and {} more", one.who, short(one.held), rest.len()),
+        };
+        let _ = match (self.ahead, self.waiters) {
+            (Some(0), _) => write!(text, "; next in line"),
+            (Some(ahead), _) => write!(text, "; {} in line", ordinal(ahead + 1)),
+            (None, 0) => Ok(()),
+            (None, 1) => write!(text, "; 1 waits"),
+            (None, waiters) => write!(text, "; {waiters} wait"),
+        };
+        text
+    }
+
+    pub(crate) fn json(&self, waited: Option<Duration>) -> Value {
+        let holder = |holder: &Holder| {
+            json!({
+                "id": holder.id,
+                "host": holder.who.host,
+                "pid": holder.who.pid,
+                "label": holder.who.label,
+                "held_ms": millis(holder.held),
+                "lease_left_ms": millis(holder.left),
+            })
+        };
+        json!({
+            "holders": self.holders.iter().map(holder).collect::<Vec<_>>(),
+            "place": self.ahead.map(|ahead| ahead + 1),
+            "waiters": self.waiters,
+            "waited_ms": waited.map(millis),
+        })
+    }
+}
+
+fn ordinal(number: usize) -> String {
+    let end = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{end}")
+}
+
+// Only to say how long ago something was.
+fn wall_micros() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_line_read_well() {
+        let all: Vec<String> = [1, 2, 3, 4, 11, 12, 13, 21, 22, 103, 111].into_iter().map(ordinal).collect();
+        assert_eq!(all, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "103rd", "111th"]);
+    }
+
+    #[test]
+    fn a_scene_says_what_it_knows() {
+        let who = Who { host: "db1".into(), pid: 77, label: "re\nport".into() };
+        let holder = Holder { id: "x".into(), who, held: Duration::from_secs(192), left: Duration::from_secs(20) };
+        let scene = Scene { holders: vec![holder.clone()], ahead: Some(1), waiters: 3 };
+        assert_eq!(scene.words(), "held by db1/77 (re\\nport) for 3m12s; 2nd in line");
+        let many = Scene { holders: vec![holder.clone(), holder], ahead: None, waiters: 2 };
+        assert!(many.words().ends_with("for 3m12s and 1 more; 2 wait"), "{}", many.words());
+        assert_eq!(Scene::default().words(), "holder not known");
+        assert!(many.has_changed(&scene) && !scene.has_changed(&scene));
+    }
+}

@@ -1,0 +1,28 @@
+//! Signals that end a wait.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::child::Ignored;
+
+/// INT, TERM, HUP and QUIT, except those that were ignored when the command started (as under `nohup`).
+#[derive(Debug)]
+pub(crate) struct Interrupts(Vec<(i32, Signal)>);
+
+impl Interrupts {
+    pub(crate) fn new() -> Self {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+        let ignored = Ignored::now();
+        let heard = kinds.into_iter().filter(|kind| !ignored.contains(kind.as_raw_value()));
+        Self(heard.filter_map(|kind| Some((kind.as_raw_value(), signal(kind).ok()?))).collect())
+    }
+
+    /// The next signal; never, if none can be heard. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> i32 {
+        std::future::poll_fn(|cx| {
+            let ready =
+                self.0.iter_mut().find_map(|(number, signal)| signal.poll_recv(cx).is_ready().then_some(*number));
+            ready.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+        })
+        .await
+    }
+}

@@ -1,0 +1,102 @@
+//! `bandog acquire`, `renew` and `release`: locks for scripts that are longer than one command.
+//!
+//! The ticket is a secret: it leaves on standard output, and comes back on standard input or in the environment, never in the
+//! arguments, which every user of the machine can read.
+
+use std::io::{IsTerminal, Read};
+
+use bandog::{Locks, ReleaseError, RenewError, Ticket};
+use serde_json::json;
+
+use crate::args::{Acquire, Redeem};
+use crate::connect::connect;
+use crate::exit::Exit;
+use crate::held::Request;
+use crate::note::millis;
+use crate::say::{Failure, Say};
+use crate::settings::Settings;
+use crate::wait::{Wait, exit};
+
+const VARIABLE: &str = "BANDOG_TICKET";
+
+pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
+    let locks = connect(&args.store, settings, args.lock.label.as_deref().unwrap_or("ticket")).await?;
+    let request = Request::new(&locks, &args.lock).fixed();
+    let wait = Wait { locks: &locks, args: &args.lock, say };
+    let got = wait.get(&request).await;
+    let ticket = match got {
+        Ok(got) => got.held.detach().await.map_err(|error| Failure::new(exit(error.kind()), error.to_string())),
+        Err(failure) => Err(failure),
+    };
+    let printed = match ticket {
+        Ok(ticket) => print(&ticket, args, say, &locks).await,
+        Err(failure) => Err(failure),
+    };
+    drop(locks.shutdown().await);
+    printed
+}
+
+async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Result<Exit, Failure> {
+    let (secret, token) = (ticket.secret(), ticket.token().to_string());
+    let text = match args.export {
+        true => format!("{VARIABLE}={secret} BANDOG_TOKEN={token}; export {VARIABLE} BANDOG_TOKEN"),
+        false => secret.clone(),
+    };
+    let (holder, lease) = (ticket.holder().to_string(), millis(ticket.lease()));
+    let json = json!({ "lock": ticket.name(), "ticket": secret, "token": token, "holder": holder, "lease_ms": lease });
+    if let Err(error) = say.answer(&text, &json) {
+        // A ticket that nobody got would block the lock until its lease ends.
+        drop(ticket.release(locks).await);
+        return Err(Failure::new(
+            Exit::Unavailable,
+            format!("the ticket could not be printed ({error}); released again"),
+        ));
+    }
+    Ok(Exit::Fine)
+}
+
+pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
+    let ticket = read()?;
+    let locks = connect(&args.store, settings, "ticket").await?;
+    let left = ticket.renew(&locks).await.map_err(|error: RenewError| failure(error.kind(), &error))?;
+    if say.is_wordy() {
+        let text = format!("{} is held for another {}", ticket.name().escape_debug(), crate::note::short(left));
+        let json = json!({ "lock": ticket.name(), "token": ticket.token().to_string(), "lease_left_ms": millis(left) });
+        say.answer(&text, &json).map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
+    }
+    Ok(Exit::Fine)
+}
+
+pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
+    let ticket = read()?;
+    let locks = connect(&args.store, settings, "ticket").await?;
+    ticket.release(&locks).await.map_err(|error: ReleaseError| failure(error.kind(), &error))?;
+    if say.is_wordy() {
+        let json = json!({ "lock": ticket.name(), "released": true });
+        let text = format!("{} is released", ticket.name().escape_debug());
+        say.answer(&text, &json).map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn failure(kind: bandog::ErrorKind, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(exit(kind), error.to_string())
+}
+
+fn read() -> Result<Ticket, Failure> {
+    let wrong = |text: String| Failure::new(Exit::Usage, text);
+    let text = match std::env::var(VARIABLE) {
+        Ok(text) if !text.trim().is_empty() => text,
+        _ if std::io::stdin().is_terminal() => {
+            return Err(wrong(format!("no ticket: set {VARIABLE}, or give it on standard input")));
+        }
+        _ => {
+            let mut text = String::new();
+            // More than a ticket can have is no ticket, and need not be read to the end.
+            let read = std::io::stdin().take(64 * 1024).read_to_string(&mut text);
+            read.map_err(|error| wrong(format!("no ticket on standard input: {error}")))?;
+            text
+        }
+    };
+    text.parse().map_err(|error: bandog::TicketError| wrong(error.to_string()))
+}
