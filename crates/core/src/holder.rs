@@ -11,6 +11,7 @@ use siphasher::sip::SipHasher24;
 
 /// The 128 random bits that make a client's holder ids unguessable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClientId(u128);
 
 impl ClientId {
@@ -47,6 +48,7 @@ impl fmt::Debug for ClientId {
 ///
 /// Whoever knows it can renew and release, so `Debug` prints only the [public id](Self::public).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HolderId {
     /// The client's secret half.
     pub client: ClientId,
@@ -69,6 +71,7 @@ impl fmt::Debug for HolderId {
 
 /// The id of a holder or waiter that logs, errors and listings show.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PublicId(u64);
 
 /// Crockford's base 32: no letters that are mistaken for digits when read aloud at 3 a.m.
@@ -102,6 +105,7 @@ impl fmt::Debug for PublicId {
 
 /// Where a store pushes grants and notices for one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct InboxId(u64);
 
 impl InboxId {
@@ -118,6 +122,7 @@ impl InboxId {
 
 /// What a claim says about the process behind it, for the eyes of people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Who {
     /// Host name.
     pub host: String,

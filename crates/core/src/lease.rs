@@ -13,6 +13,11 @@ pub const MAX: Duration = Duration::from_secs(600);
 
 /// A checked lease length, in whole milliseconds from 10 ms to 10 min.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "Duration", into = "Duration")
+)]
 pub struct Lease {
     // Not a Duration: every hold carries several.
     millis: u32,
@@ -34,6 +39,19 @@ impl Lease {
     /// The length.
     pub fn length(self) -> Duration {
         Duration::from_millis(self.millis.into())
+    }
+}
+
+impl TryFrom<Duration> for Lease {
+    type Error = LeaseError;
+    fn try_from(length: Duration) -> Result<Self, LeaseError> {
+        Self::new(length)
+    }
+}
+
+impl From<Lease> for Duration {
+    fn from(lease: Lease) -> Self {
+        lease.length()
     }
 }
 

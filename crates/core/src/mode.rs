@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 /// How a hold shares the lock with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Mode {
     /// Alone: a mutex, or the write side of a read-write lock.
     Exclusive,
@@ -52,6 +53,7 @@ impl Mode {
 
 /// What sort of lock a record is. A mutex is a read-write lock that nobody reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Kind {
     /// Mutex or read-write lock.
     ReadWrite,

@@ -53,6 +53,7 @@ impl Sub<Duration> for Moment {
 
 /// A point on the store's lease clock, in milliseconds. Only differences mean anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LeaseTime(u64);
 
 impl LeaseTime {
@@ -87,6 +88,7 @@ impl Add<Duration> for LeaseTime {
 
 /// A point on the store's wall clock, in microseconds since 1970. Stamps are minted from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WallTime(u64);
 
 impl WallTime {

@@ -12,7 +12,8 @@ const MAX_STAMP: u64 = (1 << 52) - 1;
 ///
 /// Below 2^52, so a Lua number holds it exactly and a token stays below 2^63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Stamp(u64);
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Stamp(#[cfg_attr(feature = "serde", serde(deserialize_with = "within_range"))] u64);
 
 impl Stamp {
     /// Before every stamp a store mints.
@@ -38,6 +39,11 @@ impl Stamp {
     pub fn token(self, local: u16) -> Token {
         Token((self.0 << LOCAL_BITS) | u64::from(local.min(MAX_LOCAL)))
     }
+}
+
+#[cfg(feature = "serde")]
+fn within_range<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    serde::Deserialize::deserialize(from).map(|micros| Stamp::from_micros(micros).0)
 }
 
 /// A fencing token: hand it to the resource, which refuses anything lower than the highest it has seen.

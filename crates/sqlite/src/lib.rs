@@ -1,1 +1,39 @@
 //! Locks in a SQLite file, for the processes of one machine.
+//!
+//! [`SqliteStore`] is a [`Store`](bandog_core::store::Store): the ledger inside an immediate transaction, a worker thread per lane, and a bell that wakes
+//! waiters in other processes. `docs/sqlite.md` tells users where the file is and how to share it; decision 0012 tells why it is so.
+//!
+//! ```text
+//! SqliteStore ─► Lane ─ jobs ─► Worker ─► Turn (one transaction) ─► Link (connection)      the way of a call
+//!                                  │ commit                            ▲ looks
+//!                                  ├─► Inboxes (of this process)       │
+//!                                  └─► bell ─ inotify ─► Watcher (of every other process) ─► Inboxes
+//! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `store`, `lane`, `worker` | the handle, its queue of jobs, and the thread that works them off |
+//! | `turn`, `state`, `rows`, `list` | one transaction: the ledger, the store's own row, the tables; and one that only reads |
+//! | `link`, `schema`, `place`, `busy` | an open connection, the format of the file, the file's name and mode, waiting for other writers |
+//! | `bell`, `watcher`, `inboxes` | how news reaches the inboxes of this and of other processes |
+//! | `host`, `error` | the machine's clocks and boot, and the words for everything that goes wrong |
+
+mod bell;
+mod busy;
+mod error;
+mod host;
+mod inboxes;
+mod lane;
+mod link;
+mod list;
+mod place;
+mod rows;
+mod schema;
+mod state;
+mod store;
+mod turn;
+mod watcher;
+mod worker;
+
+pub use host::{BootId, Host, System};
+pub use store::{Settings, SqliteStore, Waking};

@@ -8,8 +8,10 @@ use crate::zoo::{self, Bug};
 
 /// Done marks, each kept through its claim's not-after.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "super::snapshot::Done"))]
 pub(super) struct Done {
     marks: BTreeMap<HolderId, LeaseTime>,
+    #[cfg_attr(feature = "serde", serde(skip_serializing))]
     order: BTreeSet<(LeaseTime, HolderId)>,
 }
 
@@ -24,6 +26,12 @@ impl Done {
             self.order.remove(&(old, id));
         }
         self.order.insert((not_after, id));
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) fn from_marks(marks: BTreeMap<HolderId, LeaseTime>) -> Self {
+        let order = marks.iter().map(|(id, until)| (*until, *id)).collect();
+        Self { marks, order }
     }
 
     pub(super) fn contains(&self, id: HolderId, now: LeaseTime) -> bool {

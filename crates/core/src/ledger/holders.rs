@@ -13,6 +13,7 @@ use crate::zoo::{self, Bug};
 
 /// One hold.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Holding {
     pub(super) inbox: InboxId,
     pub(super) who: Arc<Who>,
@@ -59,9 +60,12 @@ impl Holding {
 
 /// All holds of one lock.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "super::snapshot::Holders"))]
 pub(super) struct Holders {
     by_id: BTreeMap<HolderId, Holding>,
+    #[cfg_attr(feature = "serde", serde(skip_serializing))]
     ends: BTreeSet<(LeaseTime, HolderId)>,
+    #[cfg_attr(feature = "serde", serde(skip_serializing))]
     permits: u64,
 }
 

@@ -17,6 +17,8 @@ mod keep;
 mod part;
 mod queue;
 mod settle;
+#[cfg(feature = "serde")]
+mod snapshot;
 mod view;
 
 use std::collections::BTreeSet;
@@ -57,6 +59,7 @@ impl Default for Limits {
 
 /// One lock's record. [`Record::default`] is a lock that nobody ever asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(try_from = "snapshot::Record"))]
 pub struct Record {
     kind: Option<Kind>,
     last: Stamp,
@@ -104,6 +107,11 @@ impl Record {
     /// The lease time from which the store may delete this record; `None` when there is nothing to delete.
     pub fn expires(&self) -> Option<LeaseTime> {
         self.expires
+    }
+
+    /// The last stamp minted for this lock; a store that forgets records keeps the highest of them all.
+    pub fn last(&self) -> Stamp {
+        self.last
     }
 
     /// The record as people may see it, without any change; `None` when nobody holds or waits.

@@ -9,6 +9,7 @@ use crate::time::{LeaseTime, WallTime};
 
 /// One place in the queue.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Waiter {
     pub(super) claim: Claim,
     pub(super) since: WallTime,
@@ -16,25 +17,30 @@ pub(super) struct Waiter {
 
 /// An upgrade that waits for the other readers to leave.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pending {
     pub(super) from: HolderId,
     pub(super) waiter: Waiter,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Alive {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Alive {
     until: LeaseTime,
     length: Duration,
-    entries: u32,
+    pub(super) entries: u32,
 }
 
 /// The FIFO. A place is a running number, so order survives removals anywhere.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(try_from = "super::snapshot::Queue"))]
 pub(super) struct Queue {
     waiters: BTreeMap<u64, Waiter>,
+    #[cfg_attr(feature = "serde", serde(skip_serializing))]
     places: HashMap<HolderId, u64>,
     inboxes: BTreeMap<InboxId, Alive>,
     next: u64,
+    #[cfg_attr(feature = "serde", serde(skip_serializing))]
     fair: u32,
     // At least the latest live-until; exact enough for retention, and cheap.
     alive_until: LeaseTime,
@@ -48,6 +54,25 @@ impl Queue {
         self.places.insert(claim.id, self.next);
         self.waiters.insert(self.next, waiter);
         self.next += 1;
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) fn from_parts(parts: super::snapshot::Queue) -> Self {
+        let super::snapshot::Queue { waiters, inboxes, next, alive_until } = parts;
+        let places = waiters.iter().map(|(place, waiter)| (waiter.claim.id, *place)).collect();
+        let fair = waiters.values().map(|waiter| u32::from(waiter.claim.fair)).sum();
+        Self { waiters, places, inboxes, next, fair, alive_until }
+    }
+
+    /// How many claims can be found by their id.
+    #[cfg(feature = "serde")]
+    pub(super) fn known(&self) -> usize {
+        self.places.len()
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) fn inboxes(&self) -> impl Iterator<Item = (&InboxId, &Alive)> {
+        self.inboxes.iter()
     }
 
     pub(super) fn remove(&mut self, id: HolderId) -> Option<Waiter> {

@@ -24,6 +24,7 @@ use crate::token::Stamp;
 /// When the queue was empty before, every holder's inbox (each once) is told [`News::Waiting`](super::News::Waiting); also when this claim is
 /// the first fair one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Claim {
     /// Fresh for every claim.
     pub id: HolderId,
@@ -49,6 +50,7 @@ pub struct Claim {
 
 /// What a claim does when the lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Patience {
     /// Takes a place in the queue.
     Queue,

@@ -106,6 +106,7 @@ pub struct Effect {
 
 /// What an inbox is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum News {
     /// A queued claim was granted. It must be confirmed by a renewal within its claim window.
     Granted {

@@ -59,6 +59,7 @@ pub struct WaiterView {
 
 /// A revocation on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Revocation {
     /// Whose hold.
     pub holder: PublicId,

@@ -9,6 +9,8 @@ mod naive;
 mod past;
 mod play;
 mod script;
+#[cfg(feature = "serde")]
+mod snapshot;
 mod trace;
 mod world;
 

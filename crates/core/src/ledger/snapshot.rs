@@ -1,0 +1,108 @@
+//! A record as stores write it down: what cannot be derived. Stores encode and decode [`super::Record`] with serde; what is read
+//! back passes through here, where the indexes are rebuilt.
+//!
+//! Whatever the bytes say, a record that comes out is one that [`super::Record::apply`] can go on with: counts agree with
+//! what is counted, and nothing overflows. Anything else is a [`Damaged`] record.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::holder::{HolderId, InboxId};
+use crate::mode::Kind;
+use crate::op::Revocation;
+use crate::time::LeaseTime;
+use crate::token::Stamp;
+
+use super::holders::Holding;
+use super::queue::{Alive, Pending, Waiter};
+
+/// More places than any queue hands out, and far from overflowing.
+const MAX_PLACE: u64 = u64::MAX / 2;
+
+/// Why a record that was read back cannot be one.
+#[derive(Debug, thiserror::Error)]
+#[error("a record that contradicts itself: {0}")]
+pub(super) struct Damaged(&'static str);
+
+#[derive(Deserialize)]
+pub(super) struct Holders {
+    by_id: BTreeMap<HolderId, Holding>,
+}
+
+impl From<Holders> for super::Holders {
+    fn from(parts: Holders) -> Self {
+        let mut holders = Self::default();
+        parts.by_id.into_iter().for_each(|(id, hold)| holders.insert(id, hold));
+        holders
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Done {
+    marks: BTreeMap<HolderId, LeaseTime>,
+}
+
+impl From<Done> for super::Done {
+    fn from(parts: Done) -> Self {
+        Self::from_marks(parts.marks)
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Queue {
+    pub(super) waiters: BTreeMap<u64, Waiter>,
+    pub(super) inboxes: BTreeMap<InboxId, Alive>,
+    pub(super) next: u64,
+    pub(super) alive_until: LeaseTime,
+}
+
+impl TryFrom<Queue> for super::Queue {
+    type Error = Damaged;
+    fn try_from(parts: Queue) -> Result<Self, Damaged> {
+        if parts.next > MAX_PLACE || parts.waiters.last_key_value().is_some_and(|(place, _)| *place >= parts.next) {
+            return Err(Damaged("a place that was not given out yet"));
+        }
+        let waiters = parts.waiters.len();
+        let queue = Self::from_parts(parts);
+        if queue.known() == waiters { Ok(queue) } else { Err(Damaged("a claim that waits twice")) }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Record {
+    kind: Option<Kind>,
+    last: Stamp,
+    holders: super::Holders,
+    queue: super::Queue,
+    upgrade: Option<Pending>,
+    done: super::Done,
+    revocation: Option<Revocation>,
+    not_after: LeaseTime,
+    seen: LeaseTime,
+    expires: Option<LeaseTime>,
+}
+
+impl TryFrom<Record> for super::Record {
+    type Error = Damaged;
+    fn try_from(parts: Record) -> Result<Self, Damaged> {
+        let Record { kind, last, holders, queue, upgrade, done, revocation, not_after, seen, expires } = parts;
+        let record = Self { kind, last, holders, queue, upgrade, done, revocation, not_after, seen, expires };
+        record.check().map(|()| record)
+    }
+}
+
+impl super::Record {
+    fn check(&self) -> Result<(), Damaged> {
+        let mut entries: BTreeMap<InboxId, u32> = BTreeMap::new();
+        for waiter in self.queue.iter().chain(self.upgrade.iter().map(|pending| &pending.waiter)) {
+            // Live-until is two windows from now.
+            if waiter.claim.window.checked_mul(2).is_none() {
+                return Err(Damaged("a claim window without end"));
+            }
+            *entries.entry(waiter.claim.inbox).or_default() += 1;
+        }
+        let listed = self.queue.inboxes().map(|(inbox, alive)| (*inbox, alive.entries));
+        if listed.eq(entries) { Ok(()) } else { Err(Damaged("an inbox whose entries do not add up")) }
+    }
+}

@@ -1,0 +1,83 @@
+//! The bell: a file beside the database. Opening it for writing and closing it rings; inotify hears that.
+//!
+//! The log would be the wrong file to watch: it is written before what is written can be seen, and at every renewal. The bell is rung
+//! after the commit, and only when somebody in another process is to be told.
+
+use std::io::{self, PipeReader};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+
+use crate::place::Place;
+
+/// Rings. It may fail, as news may be lost: heartbeats tell the same.
+pub(crate) fn ring(place: &Place) {
+    drop(place.open_bell());
+}
+
+/// What a listener heard.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Ring,
+    /// The bell was removed or changed hands: it has to be found again.
+    Gone,
+    /// Nothing in this time.
+    Silence,
+    /// Nobody listens any more.
+    Stop,
+}
+
+/// An open ear at the bell.
+#[derive(Debug)]
+pub(crate) struct Ear(OwnedFd);
+
+impl Ear {
+    /// Listens from now on. Fails where the system has no more watches to give.
+    pub(crate) fn open(place: &Place) -> io::Result<Self> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        drop(place.open_bell()?);
+        let moved = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        inotify::add_watch(&inotify, place.bell(), WatchFlags::CLOSE_WRITE | moved)?;
+        Ok(Self(inotify))
+    }
+
+    /// Sleeps until the bell is rung.
+    pub(crate) fn wait(&self, stop: &PipeReader) -> Heard {
+        match sleep(stop, Some(self), None) {
+            Heard::Ring => self.read(),
+            other => other,
+        }
+    }
+
+    // Takes all there is: ten rings need one look.
+    fn read(&self) -> Heard {
+        let mut buffer = [MaybeUninit::uninit(); 1024];
+        let mut events = inotify::Reader::new(&self.0, &mut buffer);
+        let mut heard = Heard::Silence;
+        while let Ok(event) = events.next() {
+            heard = match event.events() {
+                rung if rung == ReadFlags::CLOSE_WRITE && heard != Heard::Gone => Heard::Ring,
+                _ => Heard::Gone,
+            };
+        }
+        heard
+    }
+}
+
+/// Sleeps until the ear, if there is one, hears something, or nobody listens any more, or the time is over.
+pub(crate) fn sleep(stop: &PipeReader, ear: Option<&Ear>, length: Option<Duration>) -> Heard {
+    let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
+    fds.extend(ear.map(|ear| PollFd::from_borrowed_fd(ear.0.as_fd(), PollFlags::IN)));
+    let length = length.and_then(|length| Timespec::try_from(length).ok());
+    // An error here is an interruption: an early look does no harm.
+    let _ = poll(&mut fds, length.as_ref());
+    let ready = |nth: usize| fds.get(nth).is_some_and(|fd: &PollFd<'_>| !fd.revents().is_empty());
+    match (ready(0), ready(1)) {
+        (true, _) => Heard::Stop,
+        (false, true) => Heard::Ring,
+        (false, false) => Heard::Silence,
+    }
+}

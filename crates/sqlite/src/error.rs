@@ -1,0 +1,125 @@
+//! What SQLite and the system say, in words for people: what happened, to which file, and what to do about it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use bandog_core::name::LockName;
+use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
+use rusqlite::ErrorCode;
+use rustix::fs::{Access, access};
+
+use crate::busy::PATIENCE;
+use crate::place::Place;
+
+/// Whether another connection is in the way, for now.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// An error of SQLite's.
+pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -> StoreError {
+    let path = place.path().display();
+    let (kind, message) = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            (StoreErrorKind::Unavailable, format!("{path} is kept busy by another process (waited {PATIENCE:?})"))
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (StoreErrorKind::Unfit, damaged(place)),
+        Some(ErrorCode::DiskFull) => {
+            (StoreErrorKind::Unfit, format!("the disk with {path} is full; make room and try again"))
+        }
+        Some(
+            ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::AuthorizationForStatementDenied
+            | ErrorCode::CannotOpen,
+        ) => refused(place, &error),
+        _ => (StoreErrorKind::Unavailable, format!("{path} failed: {error}")),
+    };
+    StoreError { kind, outcome, message, source: Some(Arc::new(error)) }
+}
+
+/// An error of the system's while files and directories were made.
+pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
+    let (path, directory) = (place.path().display(), place.directory().display());
+    let (kind, message) = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            (StoreErrorKind::Denied, format!("cannot create {path}: no permission to create files in {directory}"))
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            (StoreErrorKind::Denied, format!("cannot create {path}: the file system is mounted read-only"))
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            (StoreErrorKind::Unfit, format!("cannot create {path}: the disk is full; make room and try again"))
+        }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => (
+            StoreErrorKind::Unfit,
+            format!("cannot create {path}: {directory} leads over something that is no directory"),
+        ),
+        _ => (StoreErrorKind::Unfit, format!("cannot create {path}: {error}")),
+    };
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
+}
+
+/// A record that is there and cannot be read.
+pub(crate) fn damaged_record(place: &Place, name: &LockName) -> StoreError {
+    StoreError::not_executed(StoreErrorKind::Unfit, format!("the record of lock {name:?}: {}", damaged(place)))
+}
+
+/// The file opened, but only for reading.
+pub(crate) fn read_only(place: &Place) -> StoreError {
+    StoreError::not_executed(StoreErrorKind::Denied, missing(place).unwrap_or_else(|| unwritable(place.path())))
+}
+
+/// The machine does not say which boot this is.
+pub(crate) fn no_boot(error: io::Error) -> StoreError {
+    let message =
+        format!("cannot tell one boot of this machine from the next, so leases would outlive a reboot: {error}");
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Unfit, message) }
+}
+
+/// A thread could not be started.
+pub(crate) fn no_thread(place: &Place, error: io::Error) -> StoreError {
+    let message = format!("cannot start a thread for {}: {error}", place.path().display());
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Unavailable, message) }
+}
+
+fn damaged(place: &Place) -> String {
+    let path = place.path().display();
+    format!(
+        "{path} is damaged or not a database; stop who uses it, move it away (mv {path} {path}.damaged) and its \
+         -wal and -shm too: the locks in it are then forgotten"
+    )
+}
+
+fn refused(place: &Place, error: &rusqlite::Error) -> (StoreErrorKind, String) {
+    match missing(place) {
+        Some(missing) => (StoreErrorKind::Denied, missing),
+        // Nothing is forbidden: more likely too many open files.
+        None => (StoreErrorKind::Unavailable, format!("{} cannot be opened: {error}", place.path().display())),
+    }
+}
+
+/// The permission that is missing.
+fn missing(place: &Place) -> Option<String> {
+    let (path, directory) = (place.path(), place.directory());
+    let may = |path: &Path, how: Access| access(path, how).is_ok();
+    if path.is_dir() {
+        return Some(format!("{} is a directory, not a file", path.display()));
+    }
+    if !may(directory, Access::EXEC_OK) {
+        return Some(format!("no permission to enter {}", directory.display()));
+    }
+    if !may(path, Access::READ_OK) {
+        return Some(format!("no permission to read {}", path.display()));
+    }
+    if !may(path, Access::WRITE_OK) {
+        return Some(unwritable(path));
+    }
+    let beside = "where the files beside the database are made";
+    (!may(directory, Access::WRITE_OK)).then(|| format!("no permission to write to {}, {beside}", directory.display()))
+}
+
+fn unwritable(path: &Path) -> String {
+    format!("no permission to write to {}", path.display())
+}

@@ -1,0 +1,69 @@
+//! A piece of a listing, from one reading transaction.
+
+use bandog_core::name::LockName;
+use bandog_core::op::RecordView;
+use bandog_core::pattern::Pattern;
+use bandog_core::store::{Listing, Outcome, Page, StoreError, StoreErrorKind};
+use bandog_core::time::{Now, WallTime};
+use rusqlite::Connection;
+
+use crate::error;
+use crate::rows::{self, Loaded};
+use crate::state::State;
+use crate::store::Shared;
+
+/// Rows per page.
+const PAGE: usize = 256;
+
+pub(crate) fn page(connection: &mut Connection, shared: &Shared, query: &Listing) -> Result<Page, StoreError> {
+    let pattern = Pattern::new(query.pattern.as_deref().unwrap_or("*"))
+        .map_err(|error| StoreError::not_executed(StoreErrorKind::Unsupported, error.to_string()))?;
+    let boot = shared.host.boot().map_err(error::no_boot)?;
+    let failed = |error| error::explain(&shared.place, Outcome::NotExecuted, error);
+    let transaction = connection.transaction().map_err(failed)?;
+    let state = State::load(&transaction).map_err(failed)?;
+    if state.boot != boot {
+        return Ok(Page::default());
+    }
+    let now = Now { lease: shared.host.lease(), wall: WallTime::default(), run: state.run };
+    let limit = if query.limit == 0 { PAGE } else { query.limit };
+    let mut found = Found { rows: Vec::new(), more: false, damaged: None };
+    let after = query.after.as_deref().unwrap_or("");
+    rows::walk(&transaction, after, |name, loaded| found.add(name, loaded, &pattern, now, limit)).map_err(failed)?;
+    match found.damaged {
+        Some(name) => Err(error::damaged_record(&shared.place, &name)),
+        None => Ok(found.page()),
+    }
+}
+
+struct Found {
+    rows: Vec<(LockName, RecordView)>,
+    more: bool,
+    damaged: Option<LockName>,
+}
+
+impl Found {
+    /// Takes note of a row; says whether to go on.
+    fn add(&mut self, name: LockName, loaded: Loaded, pattern: &Pattern, now: Now, limit: usize) -> bool {
+        let view = match loaded {
+            _ if !pattern.matches(name.as_str()) => None,
+            Loaded::Record(record) => record.peek(now),
+            Loaded::Nothing => None,
+            Loaded::Damaged => {
+                self.damaged = Some(name);
+                return false;
+            }
+        };
+        let Some(view) = view else { return true };
+        self.more = self.rows.len() == limit;
+        if !self.more {
+            self.rows.push((name, view));
+        }
+        !self.more
+    }
+
+    fn page(self) -> Page {
+        let last = self.rows.last().map(|(name, _)| name.to_string());
+        Page { next: last.filter(|_| self.more), rows: self.rows }
+    }
+}

@@ -1,0 +1,150 @@
+//! The tables of locks and pushes, one function per statement. Turns and the watcher call them.
+
+use std::hash::Hasher;
+
+use bandog_core::holder::InboxId;
+use bandog_core::ledger::Record;
+use bandog_core::name::LockName;
+use bandog_core::op::News;
+use bandog_core::time::LeaseTime;
+use rusqlite::{Connection, OptionalExtension};
+use siphasher::sip::SipHasher13;
+
+/// Expired rows deleted per transaction: nothing is left behind, and no transaction pays for all.
+const SWEEP: u32 = 4;
+/// How coarse `due` is, in milliseconds.
+const DUE_STEP: u64 = 60_000;
+/// News older than this, in milliseconds, is of no use: heartbeats have told it.
+const NEWS_LIFE: u64 = 10_000;
+const SEAL: usize = 8;
+
+/// What a row holds of a record.
+pub(crate) enum Loaded {
+    Nothing,
+    Record(Box<Record>),
+    Damaged,
+}
+
+pub(crate) fn load(connection: &Connection, name: &str) -> rusqlite::Result<Loaded> {
+    let mut select = connection.prepare_cached("SELECT record FROM lock WHERE name = ?1")?;
+    let found = select.query_row([name], |row| Ok(opened(name, row.get_ref(0)?.as_blob()?))).optional()?;
+    Ok(found.unwrap_or(Loaded::Nothing))
+}
+
+pub(crate) fn save(connection: &Connection, name: &str, record: &Record, expires: LeaseTime) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO lock VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET due = ?2, record = ?3",
+    )?;
+    insert.execute((name, due(expires), sealed(name, record)?))?;
+    Ok(())
+}
+
+pub(crate) fn delete(connection: &Connection, name: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM lock WHERE name = ?1")?.execute([name])?;
+    Ok(())
+}
+
+/// Deletes a few records and news whose time is over.
+pub(crate) fn sweep(connection: &Connection, now: LeaseTime) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM lock WHERE name IN (SELECT name FROM lock WHERE due <= ?1 ORDER BY due LIMIT ?2)";
+    connection.prepare_cached(sql)?.execute((signed(now.millis()), SWEEP))?;
+    let sql = "DELETE FROM push WHERE id <= (SELECT max(id) FROM (SELECT id, at FROM push ORDER BY id LIMIT ?2) WHERE at < ?1)";
+    let old = signed(now.millis()).saturating_sub(signed(NEWS_LIFE));
+    connection.prepare_cached(sql)?.execute((old, SWEEP))?;
+    Ok(())
+}
+
+/// One lock after another, behind `after`, until `each` says that it is enough.
+pub(crate) fn walk(
+    connection: &Connection,
+    after: &str,
+    mut each: impl FnMut(LockName, Loaded) -> bool,
+) -> rusqlite::Result<()> {
+    let mut select = connection.prepare_cached("SELECT name, record FROM lock WHERE name > ?1 ORDER BY name")?;
+    let mut rows = select.query([after])?;
+    while let Some(row) = rows.next()? {
+        let text = row.get_ref(0)?.as_str()?;
+        let loaded = opened(text, row.get_ref(1)?.as_blob()?);
+        if let Ok(name) = LockName::new(text)
+            && !each(name, loaded)
+        {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn push(
+    connection: &Connection,
+    id: i64,
+    at: LeaseTime,
+    (inbox, name, news): (InboxId, &LockName, &News),
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached("INSERT INTO push VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let news = postcard::to_allocvec(news).map_err(unwritable)?;
+    insert.execute((id, signed(at.millis()), inbox.to_bits().cast_signed(), name.as_str(), news))?;
+    Ok(())
+}
+
+/// News as it was written down: for whom, about which lock, what.
+pub(crate) type Written = (InboxId, LockName, News);
+
+/// News that was written after `seen`, for the inboxes that `is_wanted` names.
+pub(crate) fn news(
+    connection: &Connection,
+    seen: i64,
+    is_wanted: impl Fn(InboxId) -> bool,
+) -> rusqlite::Result<Vec<Written>> {
+    let mut select = connection.prepare_cached("SELECT inbox, name, news FROM push WHERE id > ?1 ORDER BY id")?;
+    let mut rows = select.query([seen])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let inbox = InboxId::from_bits(row.get::<_, i64>(0)?.cast_unsigned());
+        if !is_wanted(inbox) {
+            continue;
+        }
+        // News that cannot be read is lost news; heartbeats tell the same.
+        let news = postcard::from_bytes(row.get_ref(2)?.as_blob()?);
+        if let (Ok(name), Ok(news)) = (LockName::new(row.get_ref(1)?.as_str()?), news) {
+            found.push((inbox, name, news));
+        }
+    }
+    Ok(found)
+}
+
+fn due(expires: LeaseTime) -> i64 {
+    signed(expires.millis().div_ceil(DUE_STEP).saturating_mul(DUE_STEP))
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The record behind a checksum: SQLite has none of its own for what it has moved from the log into the file.
+fn sealed(name: &str, record: &Record) -> rusqlite::Result<Vec<u8>> {
+    let mut blob = postcard::to_extend(record, vec![0; SEAL]).map_err(unwritable)?;
+    let seal = seal(name, &blob[SEAL..]).to_le_bytes();
+    blob[..SEAL].copy_from_slice(&seal);
+    Ok(blob)
+}
+
+fn opened(name: &str, blob: &[u8]) -> Loaded {
+    let Some((stored, rest)) = blob.split_first_chunk::<SEAL>() else { return Loaded::Damaged };
+    if seal(name, rest) != u64::from_le_bytes(*stored) {
+        return Loaded::Damaged;
+    }
+    postcard::from_bytes(rest).map_or(Loaded::Damaged, |record| Loaded::Record(Box::new(record)))
+}
+
+// Over the name too: a record that turns up under another name is as wrong as one with a flipped bit.
+fn seal(name: &str, blob: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(name.as_bytes());
+    hasher.write_u8(0xff);
+    hasher.write(blob);
+    hasher.finish()
+}
+
+fn unwritable(error: postcard::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}

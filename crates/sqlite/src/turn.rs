@@ -1,0 +1,165 @@
+//! One write transaction: the ledger over as many calls as were waiting. Workers take turns; so do processes.
+//!
+//! Before the commit nothing has happened, after it everything has. News for inboxes of this process is handed back, news for others is
+//! written down in the same transaction.
+
+use bandog_core::holder::InboxId;
+use bandog_core::ledger::Record;
+use bandog_core::name::LockName;
+use bandog_core::op::{Effect, Op, Reply};
+use bandog_core::store::{Outcome, Push, StoreError};
+use bandog_core::time::{LeaseTime, Now, WallTime};
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error;
+use crate::host::BootId;
+use crate::link::Link;
+use crate::rows::{self, Loaded};
+use crate::state::State;
+use crate::store::Shared;
+
+/// A call as the library makes it.
+pub(crate) type Call = (LockName, Op);
+
+/// What a turn leaves to do after its commit.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) replies: Vec<Result<Reply, StoreError>>,
+    /// For inboxes of this process.
+    pub(crate) news: Vec<(InboxId, Push)>,
+    /// Whether somebody else was written to.
+    pub(crate) rings: bool,
+}
+
+/// Why a turn failed, and whether it may have taken effect.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) outcome: Outcome,
+    pub(crate) error: rusqlite::Error,
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self { outcome: Outcome::NotExecuted, error }
+    }
+}
+
+/// Applies the calls in order, in one transaction.
+pub(crate) fn take(link: &mut Link, shared: &Shared, boot: BootId, calls: &[&Call]) -> Result<Taken, Failure> {
+    loop {
+        let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut turn = Turn::begin(&transaction, shared, boot)?;
+        let replies = calls.iter().map(|(name, op)| turn.apply(name, op)).collect::<rusqlite::Result<_>>()?;
+        let highest = turn.state.highest;
+        if !turn.state.is_covered() {
+            // Nobody has seen these stamps: go back, make room above them, and begin again.
+            drop(transaction);
+            reserve(link, boot, highest)?;
+            continue;
+        }
+        let (news, rings) = turn.end()?;
+        transaction.commit().map_err(|error| Failure { outcome: uncertain(&error), error })?;
+        shared.raise_floor(highest);
+        return Ok(Taken { replies, news, rings });
+    }
+}
+
+/// Moves the reserved mark above `stamp`, on disk when it returns.
+fn reserve(link: &mut Link, boot: BootId, stamp: u64) -> rusqlite::Result<()> {
+    link.connection.execute_batch("PRAGMA synchronous = FULL")?;
+    let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut state = State::enter(&transaction, boot)?;
+    state.reserve_above(stamp);
+    state.save(&transaction)?;
+    transaction.commit()?;
+    link.connection.execute_batch("PRAGMA synchronous = NORMAL")?;
+    // Into the file itself as well: somebody may remove the log.
+    link.checkpoint();
+    Ok(())
+}
+
+fn uncertain(error: &rusqlite::Error) -> Outcome {
+    if error::is_busy(error) { Outcome::NotExecuted } else { Outcome::Unknown }
+}
+
+struct Turn<'a> {
+    connection: &'a Connection,
+    shared: &'a Shared,
+    loaded: State,
+    state: State,
+    lease: LeaseTime,
+    wall: u64,
+    effects: Vec<(LockName, Effect)>,
+}
+
+impl<'a> Turn<'a> {
+    fn begin(connection: &'a Connection, shared: &'a Shared, boot: BootId) -> rusqlite::Result<Self> {
+        let loaded = State::enter(connection, boot)?;
+        let mut state = loaded.clone();
+        // A file that was made anew knows less than we do.
+        state.highest = state.highest.max(shared.floor());
+        // Read under the write lock: the times of one file's transactions follow their order.
+        let (lease, wall) = (shared.host.lease(), shared.host.wall().micros());
+        Ok(Self { connection, shared, loaded, state, lease, wall, effects: Vec::new() })
+    }
+
+    fn now(&self) -> Now {
+        let wall = WallTime::from_micros(self.wall.max(self.state.highest + 1));
+        Now { lease: self.lease, wall, run: self.state.run }
+    }
+
+    fn apply(&mut self, name: &LockName, op: &Op) -> rusqlite::Result<Result<Reply, StoreError>> {
+        let (mut record, known) = match rows::load(self.connection, name.as_str())? {
+            Loaded::Damaged => return Ok(Err(error::damaged_record(&self.shared.place, name))),
+            Loaded::Nothing => (Record::default(), false),
+            // A record whose time has come answers no more, whether or not it was swept.
+            Loaded::Record(record) if self.is_over(&record) => (Record::default(), true),
+            Loaded::Record(record) => (*record, true),
+        };
+        let reply = self.settle(&mut record, name, op);
+        self.state.highest = self.state.highest.max(record.last().micros());
+        match record.expires() {
+            Some(expires) => rows::save(self.connection, name.as_str(), &record, expires)?,
+            None if known => rows::delete(self.connection, name.as_str())?,
+            None => {}
+        }
+        Ok(Ok(reply))
+    }
+
+    /// Applies an operation and the clean-up that its reply leaves over.
+    fn settle(&mut self, record: &mut Record, name: &LockName, op: &Op) -> Reply {
+        let (limits, now) = (&self.shared.limits, self.now());
+        let first = record.apply(limits, now, op);
+        let (mut reply, mut effects) = (first.reply, first.effects);
+        while reply.more {
+            let next = record.apply(limits, now, &Op::Tend);
+            reply.more = next.reply.more;
+            effects.extend(next.effects);
+        }
+        self.effects.extend(effects.into_iter().map(|effect| (name.clone(), effect)));
+        reply
+    }
+
+    fn is_over(&self, record: &Record) -> bool {
+        record.expires().is_none_or(|expires| expires <= self.lease)
+    }
+
+    /// Writes down what is for others, sweeps, and saves the store's own row.
+    fn end(mut self) -> rusqlite::Result<(Vec<(InboxId, Push)>, bool)> {
+        let mut own = Vec::new();
+        for (name, effect) in std::mem::take(&mut self.effects) {
+            if self.shared.inboxes.has(effect.inbox) {
+                own.push((effect.inbox, Push { name, run: self.state.run, news: effect.news }));
+            } else {
+                self.state.pushed += 1;
+                let row = (effect.inbox, &name, &effect.news);
+                rows::push(self.connection, self.state.pushed, self.lease, row)?;
+            }
+        }
+        rows::sweep(self.connection, self.lease)?;
+        if self.state != self.loaded {
+            self.state.save(self.connection)?;
+        }
+        Ok((own, self.state.pushed != self.loaded.pushed))
+    }
+}

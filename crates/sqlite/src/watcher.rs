@@ -1,0 +1,169 @@
+//! The thread that hears of news from other processes and brings it to the inboxes of this one. Started at the first `listen`, ended with
+//! the last handle.
+
+use std::io::{PipeReader, PipeWriter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bandog_core::store::{Outcome, Push, StoreError};
+use bandog_core::time::RunId;
+
+use crate::bell::{self, Ear, Heard};
+use crate::error;
+use crate::inboxes::Inboxes;
+use crate::link::Link;
+use crate::place::Place;
+use crate::rows::{self, Written};
+use crate::state::State;
+use crate::store::{Shared, Waking};
+
+/// After a ring that was for others: with many waiters in many processes most rings are.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Between looks where there is no bell to hear.
+const POLL: Duration = Duration::from_millis(15);
+/// From the removal of the bell to the search for the next one: whoever removes the files should be able to finish.
+const REMOVAL: Duration = Duration::from_millis(100);
+
+/// A running watcher. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    thread: JoinHandle<()>,
+    // Closing it is the sign to stop.
+    _stop: PipeWriter,
+}
+
+impl Watch {
+    /// Starts one; whatever is pushed from now on is heard.
+    pub(crate) fn start(shared: &Shared) -> Result<Self, StoreError> {
+        let place = Arc::clone(&shared.place);
+        let failed = |error| error::no_thread(&shared.place, error);
+        // The ear before the look: a ring in between is then heard.
+        let ear = open_ear(&place, shared.waking);
+        let link = Link::open(&place)?;
+        let seen =
+            State::load(&link.connection).map_err(|error| error::explain(&place, Outcome::NotExecuted, error))?.pushed;
+        let (stop, _stop) = std::io::pipe().map_err(failed)?;
+        let (inboxes, rang, waking) = (Arc::clone(&shared.inboxes), Arc::clone(&shared.rang), shared.waking);
+        let version = None;
+        let watcher = Watcher { place, inboxes, rang, waking, ear, link: Some(link), seen, version, stop };
+        let thread = std::thread::Builder::new().name("bandog-watcher".to_owned());
+        let thread = thread.spawn(move || watcher.run()).map_err(failed)?;
+        Ok(Self { thread, _stop })
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        !self.thread.is_finished()
+    }
+}
+
+fn open_ear(place: &Place, waking: Waking) -> Option<Ear> {
+    match waking {
+        Waking::Bell => Ear::open(place).ok(),
+        Waking::Poll => None,
+    }
+}
+
+struct Watcher {
+    place: Arc<Place>,
+    inboxes: Arc<Inboxes>,
+    rang: Arc<AtomicBool>,
+    waking: Waking,
+    /// Nothing where there is no inotify to be had.
+    ear: Option<Ear>,
+    link: Option<Link>,
+    /// The last push that was looked at.
+    seen: i64,
+    /// What SQLite calls the state of the file at the last poll.
+    version: Option<i64>,
+    stop: PipeReader,
+}
+
+impl Watcher {
+    fn run(mut self) {
+        loop {
+            let heard = match &self.ear {
+                Some(ear) => ear.wait(&self.stop),
+                None => self.poll(),
+            };
+            match heard {
+                Heard::Stop => return,
+                Heard::Silence => {}
+                Heard::Ring => self.answer(),
+                Heard::Gone => {
+                    bell::sleep(&self.stop, None, Some(REMOVAL));
+                    self.ear = open_ear(&self.place, self.waking);
+                    self.answer();
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Heard {
+        match bell::sleep(&self.stop, None, Some(POLL)) {
+            Heard::Silence => {}
+            other => return other,
+        }
+        let version = self.link.as_ref().filter(|link| link.is_current()).and_then(|link| {
+            let mut pragma = link.connection.prepare_cached("PRAGMA data_version").ok()?;
+            pragma.query_row([], |row| row.get(0)).ok()
+        });
+        let same = version.is_some() && version == self.version;
+        self.version = version;
+        if same { Heard::Silence } else { Heard::Ring }
+    }
+
+    /// Looks for news; after a ring that was for others, not again for a while.
+    fn answer(&mut self) {
+        let ours = self.rang.swap(false, Ordering::AcqRel);
+        let found = self.look();
+        if !found && !ours && self.ear.is_some() {
+            bell::sleep(&self.stop, None, Some(PAUSE));
+        }
+    }
+
+    /// Delivers what was written since the last look; says whether there was anything.
+    fn look(&mut self) -> bool {
+        let reopened = match &self.link {
+            Some(link) if link.is_current() => false,
+            _ => self.reopen(),
+        };
+        let found = self.read();
+        if found.is_none() {
+            self.link = None;
+        }
+        let (run, news) = found.unwrap_or_default();
+        let any = !news.is_empty();
+        for (inbox, name, news) in news {
+            self.inboxes.deliver(inbox, Push { name, run, news });
+        }
+        if reopened {
+            self.inboxes.reconnected();
+        }
+        any
+    }
+
+    fn read(&mut self) -> Option<(RunId, Vec<Written>)> {
+        let inboxes = &self.inboxes;
+        let transaction = self.link.as_mut()?.connection.transaction().ok()?;
+        let state = State::load(&transaction).ok()?;
+        let news = rows::news(&transaction, self.seen, |inbox| inboxes.has(inbox)).ok()?;
+        self.seen = state.pushed;
+        Some((state.run, news))
+    }
+
+    // A watcher makes no file: whoever has something to write does.
+    fn reopen(&mut self) -> bool {
+        let before = self.link.take().map(|link| link.file());
+        if self.place.file().is_err() {
+            return false;
+        }
+        let Ok(link) = Link::open(&self.place) else { return false };
+        let pushed = State::load(&link.connection).map_or(0, |state| state.pushed);
+        // In another file everything is new; in the same one without its log, ids may have gone back.
+        self.seen = if before.is_some_and(|file| link.is_same_file(file)) { self.seen.min(pushed) } else { 0 };
+        self.link = Some(link);
+        true
+    }
+}

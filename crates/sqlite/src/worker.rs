@@ -1,0 +1,123 @@
+//! The thread of a lane: takes jobs in order, as many calls at once as are waiting, and answers when they are committed.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use bandog_core::holder::InboxId;
+use bandog_core::op::Reply;
+use bandog_core::store::{Listing, Page, Push, StoreError};
+use tokio::sync::oneshot;
+
+use crate::error;
+use crate::link::Link;
+use crate::list;
+use crate::store::Shared;
+use crate::turn::{self, Call, Taken};
+
+/// Calls in one transaction: enough to share its cost, few enough that others get their turn soon.
+const GROUP: usize = 256;
+
+/// Something to do, and whom to tell.
+pub(crate) enum Job {
+    Apply(Batch),
+    List(Listing, oneshot::Sender<Result<Page, StoreError>>),
+    /// Makes sure that news from other processes is heard.
+    Listen(oneshot::Sender<Result<(), StoreError>>),
+}
+
+pub(crate) struct Batch {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) answer: oneshot::Sender<Vec<Result<Reply, StoreError>>>,
+}
+
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) link: Option<Link>,
+}
+
+impl Worker {
+    /// Works until nobody can send any more; what was sent by then is finished first.
+    pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
+        let mut next = jobs.recv().ok();
+        while let Some(job) = next.take() {
+            match job {
+                Job::Apply(first) => next = self.apply_waiting(first, jobs),
+                Job::List(query, answer) => drop(answer.send(self.list(&query))),
+                Job::Listen(answer) => drop(answer.send(self.shared.watch())),
+            }
+            if let Some(link) = &self.link {
+                link.tidy();
+            }
+            next = next.or_else(|| jobs.recv().ok());
+        }
+    }
+
+    /// Applies this batch and those that wait behind it; gives back the first job of another sort.
+    fn apply_waiting(&mut self, first: Batch, jobs: &Receiver<Job>) -> Option<Job> {
+        let (mut size, mut group, mut other) = (first.calls.len(), vec![first], None);
+        while size < GROUP && other.is_none() {
+            match jobs.try_recv() {
+                Ok(Job::Apply(batch)) => {
+                    size += batch.calls.len();
+                    group.push(batch);
+                }
+                Ok(job) => other = Some(job),
+                Err(_) => break,
+            }
+        }
+        self.apply(group);
+        other
+    }
+
+    fn apply(&mut self, group: Vec<Batch>) {
+        let calls: Vec<&Call> = group.iter().flat_map(|batch| &batch.calls).collect();
+        let taken = self.take_turn(&calls);
+        let mut replies = match taken {
+            Ok(taken) => {
+                self.tell(taken.news, taken.rings);
+                taken.replies.into_iter()
+            }
+            Err(error) => vec![Err(error); calls.len()].into_iter(),
+        };
+        for Batch { calls, answer } in group {
+            // Whoever asked may have gone.
+            drop(answer.send(replies.by_ref().take(calls.len()).collect()));
+        }
+    }
+
+    fn take_turn(&mut self, calls: &[&Call]) -> Result<Taken, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let boot = shared.host.boot().map_err(error::no_boot)?;
+        let link = self.link()?;
+        turn::take(link, &shared, boot, calls).map_err(|failure| {
+            if !error::is_busy(&failure.error) {
+                self.link = None;
+            }
+            error::explain(&shared.place, failure.outcome, failure.error)
+        })
+    }
+
+    // The bell first: who hears it has the longer way.
+    fn tell(&self, news: Vec<(InboxId, Push)>, rings: bool) {
+        if rings {
+            self.shared.ring();
+        }
+        for (inbox, push) in news {
+            self.shared.inboxes.deliver(inbox, push);
+        }
+    }
+
+    fn list(&mut self, query: &Listing) -> Result<Page, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        list::page(&mut self.link()?.connection, &shared, query)
+    }
+
+    /// The connection, opened or opened again if need be.
+    fn link(&mut self) -> Result<&mut Link, StoreError> {
+        let link = match self.link.take().filter(Link::is_current) {
+            Some(link) => link,
+            None => Link::open(&self.shared.place)?,
+        };
+        Ok(self.link.insert(link))
+    }
+}

@@ -1,0 +1,124 @@
+//! What the tests of the store share: directories that go away, a machine whose clocks are set by hand, clients.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bandog_conformance::Passage;
+use bandog_conformance::bench::BoxFuture;
+use bandog_core::time::{LeaseTime, WallTime};
+use bandog_sqlite::{BootId, Host, Settings, SqliteStore};
+
+/// A directory that is removed with its files.
+#[derive(Debug)]
+pub struct Directory(PathBuf);
+
+impl Directory {
+    pub fn new() -> Self {
+        let name = format!("bandog-{}-{:016x}", std::process::id(), getrandom::u64().expect("random numbers"));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a directory for the test");
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The file for the store.
+    pub fn file(&self) -> PathBuf {
+        self.0.join("locks.db")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A machine whose clocks stand still until they are moved.
+#[derive(Debug)]
+pub struct Machine {
+    lease: AtomicU64,
+    wall: AtomicU64,
+    boot: AtomicU64,
+}
+
+impl Machine {
+    pub fn new() -> Arc<Self> {
+        let (lease, wall) = (AtomicU64::new(1_000_000), AtomicU64::new(1_767_225_600_000_000));
+        Arc::new(Self { lease, wall, boot: AtomicU64::new(1) })
+    }
+
+    /// Lets time pass on both clocks.
+    pub fn pass(&self, length: Duration) {
+        self.lease.fetch_add(u64::try_from(length.as_millis()).unwrap(), Ordering::SeqCst);
+        self.wall.fetch_add(u64::try_from(length.as_micros()).unwrap(), Ordering::SeqCst);
+    }
+
+    /// Steps the wall clock alone, by microseconds.
+    pub fn step_wall(&self, by: i64) {
+        self.wall.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
+    }
+
+    /// Boots again: another boot, and a lease clock that starts anew.
+    pub fn reboot(&self) {
+        self.boot.fetch_add(1, Ordering::SeqCst);
+        self.lease.store(5_000, Ordering::SeqCst);
+    }
+
+    pub fn settings(self: &Arc<Self>) -> Settings {
+        Settings { host: Arc::clone(self) as Arc<dyn Host>, ..Settings::default() }
+    }
+
+    pub fn open(self: &Arc<Self>, path: impl AsRef<Path>) -> SqliteStore {
+        SqliteStore::with(path, self.settings()).unwrap_or_else(|error| panic!("open: {error}"))
+    }
+}
+
+impl Host for Machine {
+    fn lease(&self) -> LeaseTime {
+        LeaseTime::from_millis(self.lease.load(Ordering::SeqCst))
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime::from_micros(self.wall.load(Ordering::SeqCst))
+    }
+
+    fn boot(&self) -> io::Result<BootId> {
+        Ok(BootId(self.boot.load(Ordering::SeqCst).into()))
+    }
+}
+
+/// Time on a machine that is moved by hand.
+#[derive(Debug)]
+pub struct ByHand(pub Arc<Machine>);
+
+impl Passage for ByHand {
+    fn pass(&self, length: Duration) -> BoxFuture<'_, ()> {
+        self.0.pass(length);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn patience(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Time that is slept through.
+#[derive(Debug)]
+pub struct Asleep;
+
+impl Passage for Asleep {
+    fn pass(&self, length: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(length))
+    }
+
+    fn patience(&self) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(Duration::from_secs(2)))
+    }
+}
