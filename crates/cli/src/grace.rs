@@ -11,8 +11,8 @@ use crate::say::Failure;
 
 const USUAL: Duration = Duration::from_secs(5);
 
-/// The grace that was asked for, if it fits, or the usual one.
-pub(crate) fn checked(locks: &Locks, args: &Run) -> Result<Duration, Failure> {
+/// The lease, and the grace that was asked for, if it fits, or the usual one.
+pub(crate) fn checked(locks: &Locks, args: &Run) -> Result<(Duration, Duration), Failure> {
     let mut config = locks.defaults().clone();
     if let Some(lease) = args.lock.lease {
         let set = config.set("lease", &format!("{}ms", lease.as_millis()));
@@ -21,9 +21,9 @@ pub(crate) fn checked(locks: &Locks, args: &Run) -> Result<Duration, Failure> {
     let (lease, period) = (config.lease(), config.renewal_period());
     let room = room(lease, period);
     match args.grace {
-        None => Ok(USUAL.min(room / 2)),
+        None => Ok((lease, USUAL.min(room / 2))),
         // Only a TERM that must end before the lease does needs the room.
-        Some(grace) if grace < room || args.on_lost != OnLost::Term => Ok(grace),
+        Some(grace) if grace < room || args.on_lost != OnLost::Term => Ok((lease, grace)),
         Some(grace) => {
             let (grace, margin, room, lease) = (short(grace), short(lease - room), short(room), short(lease));
             let why = format!("a renewal needs {margin} of the lease ({lease}), so the grace must be less than {room}");

@@ -15,7 +15,7 @@ use crate::held::Request;
 use crate::keep::Keep;
 use crate::say::{Failure, Say};
 use crate::settings::Settings;
-use crate::wait::{Got, Wait};
+use crate::wait::{Got, Wait, exit};
 
 pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let (program, words) = command(args);
@@ -28,17 +28,26 @@ pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Ex
 }
 
 async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: Vec<OsString>) -> Result<Exit, Failure> {
-    let grace = grace::checked(locks, args)?;
+    let (lease, grace) = grace::checked(locks, args)?;
     let plan = Plan { program, args: words, env: Vec::new(), policy: policy(args.on_lost), grace };
     let request = Request::new(locks, &args.lock);
     let wait = Wait { locks, args: &args.lock, say };
     // The supervisor is made ready meanwhile; nothing of the user's runs before the lease is confirmed.
     let (got, prepared) = tokio::join!(wait.get(&request), Child::prepare(plan));
     let got = got?;
+    confirm(&got, lease).await?;
     match prepared {
         Ok(prepared) => start(args, say, got, prepared, grace).await,
         Err(error) => Err(not_started(&error)),
     }
+}
+
+/// A lock that was handed over is held for the claim window only, until its first renewal.
+async fn confirm(got: &Got, lease: Duration) -> Result<(), Failure> {
+    if got.held.hold().remaining() > lease / 2 {
+        return Ok(());
+    }
+    got.held.renew().await.map_err(|error| Failure::new(exit(error.kind()), error.to_string()))
 }
 
 async fn start(args: &Run, say: &Say, got: Got, mut prepared: Prepared, grace: Duration) -> Result<Exit, Failure> {
