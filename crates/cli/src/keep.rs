@@ -104,8 +104,8 @@ impl<'a> Keep<'a> {
         let first = self.ended.is_none();
         self.ended.get_or_insert(exit);
         let action = match self.args.on_lost {
-            OnLost::Term => "the command is stopped (TERM, then KILL)",
-            OnLost::Kill => "the command is stopped (KILL)",
+            OnLost::Term => "stopping the command (TERM, then KILL)",
+            OnLost::Kill => "stopping the command (KILL)",
             OnLost::Notify => "the command goes on without it",
             OnLost::Ignore => return,
         };

@@ -88,10 +88,13 @@ impl Say {
     /// An error that ends the command.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.clear();
+        if failure.text.is_empty() {
+            return; // a note has said it
+        }
         if self.json {
             let error = serde_json::json!({ "event": "error", "exit": failure.exit.code(), "message": failure.text });
             write(&format!("{error}\n"));
-        } else if !failure.text.is_empty() {
+        } else {
             write(&format!("bandog: {}\n", failure.text));
         }
     }

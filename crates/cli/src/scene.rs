@@ -53,6 +53,12 @@ impl Scene {
         }
     }
 
+    /// The same without this process in the line.
+    pub(crate) fn without_us(mut self) -> Self {
+        self.waiters -= usize::from(self.ahead.take().is_some());
+        self
+    }
+
     /// Whether somebody else holds it now than in an earlier scene.
     pub(crate) fn has_changed(&self, earlier: &Self) -> bool {
         let ids = |scene: &Self| scene.holders.iter().map(|holder| holder.id.clone()).collect::<Vec<_>>();

@@ -94,7 +94,7 @@ impl Wait<'_> {
             self.say.clear();
             return Failure::new(Exit::Fine, "");
         }
-        let scene = Scene::of(self.locks, &self.args.name).await;
+        let scene = Scene::of(self.locks, &self.args.name).await.without_us();
         self.say.note(&self.args.name, &Note::Busy { scene, waited });
         Failure::new(Exit::Busy(self.args.conflict_exit_code), "")
     }
