@@ -50,7 +50,7 @@ const KNOWN: &[&str] = &[
 fn file(path: &str) -> Result<bandog_sqlite::SqliteStore, ConfigError> {
     use bandog_sqlite::SqliteStore;
     let default = if path.is_empty() { Some(SqliteStore::default_path().ok_or(ConfigError::NoHome)?) } else { None };
-    let path = default.as_deref().unwrap_or(std::path::Path::new(path));
+    let path = default.as_deref().unwrap_or_else(|| std::path::Path::new(path));
     SqliteStore::open(path).map_err(|error| {
         let (store, kind, message) = (format!("sqlite:{}", path.display()), error.kind, error.message);
         ConfigError::Store { store, kind, message }
