@@ -38,7 +38,7 @@ impl Ear {
     /// Listens from now on. Fails where the system has no more watches to give.
     pub(crate) fn open(place: &Place) -> io::Result<Self> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        drop(place.open_bell()?);
+        place.create_bell()?;
         let moved = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
         inotify::add_watch(&inotify, place.bell(), WatchFlags::CLOSE_WRITE | moved)?;
         Ok(Self(inotify))

@@ -61,6 +61,11 @@ pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
 }
 
+/// The file was removed between the look at it and the commit.
+pub(crate) fn replaced(place: &Place) -> StoreError {
+    StoreError::unknown(format!("{} was removed while it was written to", place.path().display()))
+}
+
 /// A record that is there and cannot be read.
 pub(crate) fn damaged_record(place: &Place, name: &LockName) -> StoreError {
     StoreError::not_executed(StoreErrorKind::Unfit, format!("the record of lock {name:?}: {}", damaged(place)))
@@ -69,6 +74,19 @@ pub(crate) fn damaged_record(place: &Place, name: &LockName) -> StoreError {
 /// The file opened, but only for reading.
 pub(crate) fn read_only(place: &Place) -> StoreError {
     StoreError::not_executed(StoreErrorKind::Denied, missing(place).unwrap_or_else(|| unwritable(place.path())))
+}
+
+/// The file is where several machines can reach it.
+pub(crate) fn remote(place: &Place) -> StoreError {
+    let path = place.path().display();
+    let text = format!("{path} is on a network file system, where SQLite's locks are not reliable; use a local one");
+    StoreError::not_executed(StoreErrorKind::Unfit, text)
+}
+
+/// The bell cannot be rung: others would wait for nothing.
+pub(crate) fn mute(place: &Place, error: io::Error) -> StoreError {
+    let text = format!("no permission to write to {}: {error}", place.bell().display());
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Denied, text) }
 }
 
 /// The machine does not say which boot this is.

@@ -68,11 +68,7 @@ impl Link {
         self.place.files().is_ok_and(|files| files == self.files)
     }
 
-    /// Whether both have the same file open, whatever happened to its log.
-    pub(crate) fn is_same_file(&self, file: FileId) -> bool {
-        self.files[0] == file
-    }
-
+    /// Which file is open here.
     pub(crate) fn file(&self) -> FileId {
         self.files[0]
     }

@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, Gid, Stat, Uid};
+
 /// Readable and writable by its owner alone.
 const PRIVATE: u32 = 0o600;
 /// The same for the group.
@@ -29,6 +31,12 @@ pub(crate) struct Place {
 pub(crate) struct FileId {
     device: u64,
     inode: u64,
+}
+
+impl FileId {
+    fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
 }
 
 impl Place {
@@ -60,21 +68,67 @@ impl Place {
         if !self.directory().exists() {
             DirBuilder::new().recursive(true).mode(0o700).create(self.directory())?;
         }
-        self.touch(&self.path)?;
-        self.touch(&self.bell)
-    }
-
-    fn touch(&self, file: &Path) -> io::Result<()> {
-        if file.symlink_metadata().is_ok() {
+        self.create_bell()?;
+        if self.path.symlink_metadata().is_ok() {
             return Ok(());
         }
-        let mode = self.mode()?;
-        match OpenOptions::new().write(true).create_new(true).mode(mode).open(file) {
-            // The umask may have taken from the mode.
-            Ok(file) => file.set_permissions(Permissions::from_mode(mode)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(error),
+        let _alone = self.lock_bell()?;
+        if self.path.symlink_metadata().is_err() {
+            // A log that is left over belongs to a file that is gone, and whoever still has that open writes to it.
+            remove(&self.log)?;
+            remove(&self.index)?;
+            make(&self.path, self.mode()?)?;
         }
+        Ok(())
+    }
+
+    /// Removes a file that has lost its log, with what is left beside it: half of it is worse than nothing, and all who have it open
+    /// find out. Does nothing when the path leads elsewhere by now.
+    pub(crate) fn give_up(&self, file: FileId) -> io::Result<()> {
+        let _alone = self.lock_bell()?;
+        if self.file().is_ok_and(|found| found == file) {
+            remove(&self.path)?;
+            remove(&self.log)?;
+            remove(&self.index)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the bell if it is missing: for whom the database is, the bell is too, whoever makes it.
+    pub(crate) fn create_bell(&self) -> io::Result<()> {
+        if self.bell.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        let made = make(&self.bell, self.mode()?)?;
+        if let (Some(bell), Ok(database), true) = (made, self.path.metadata(), rustix::process::geteuid().is_root()) {
+            let (owner, group) = (Uid::from_raw(database.uid()), Gid::from_raw(database.gid()));
+            rustix::fs::fchown(&bell, Some(owner), Some(group))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps other processes from making or removing files until the handle is dropped.
+    fn lock_bell(&self) -> io::Result<File> {
+        loop {
+            self.create_bell()?;
+            // For reading: closing it rings for nobody.
+            let bell = File::open(&self.bell)?;
+            rustix::fs::flock(&bell, FlockOperation::LockExclusive)?;
+            let stat = rustix::fs::fstat(&bell)?;
+            if identify(&self.bell).is_ok_and(|found| found == FileId::of(&stat)) {
+                return Ok(bell);
+            }
+        }
+    }
+
+    /// That of the database; that of a new one follows from its directory.
+    fn mode(&self) -> io::Result<u32> {
+        if let Ok(database) = self.path.metadata() {
+            return Ok(database.mode() & 0o666);
+        }
+        let directory = self.directory().metadata()?.mode();
+        let shared = directory & SETGID_AND_GROUP_WRITABLE == SETGID_AND_GROUP_WRITABLE;
+        Ok(if shared { SHARED } else { PRIVATE })
     }
 
     /// Opens the bell for writing, which is all that ringing takes; makes it again if it was removed.
@@ -82,17 +136,16 @@ impl Place {
         let open = || OpenOptions::new().write(true).open(&self.bell);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.touch(&self.bell)?;
+                self.create_bell()?;
                 open()
             }
             opened => opened,
         }
     }
 
-    fn mode(&self) -> io::Result<u32> {
-        let directory = self.directory().metadata()?.mode();
-        let shared = directory & SETGID_AND_GROUP_WRITABLE == SETGID_AND_GROUP_WRITABLE;
-        Ok(if shared { SHARED } else { PRIVATE })
+    /// Whether other machines may have the file open too, and the locks of this one's system mean nothing to them.
+    pub(crate) fn is_remote(&self) -> bool {
+        rustix::fs::statfs(&self.path).is_ok_and(|system| is_network(i128::from(system.f_type)))
     }
 
     /// The database file that the path leads to now.
@@ -106,9 +159,33 @@ impl Place {
     }
 }
 
+/// NFS, SMB in three generations, Ceph.
+fn is_network(kind: i128) -> bool {
+    [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400].contains(&(kind & 0xffff_ffff))
+}
+
+/// Makes a file, unless somebody else just did.
+fn make(path: &Path, mode: u32) -> io::Result<Option<File>> {
+    match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
+        Ok(file) => {
+            // The umask may have taken from the mode.
+            file.set_permissions(Permissions::from_mode(mode))?;
+            Ok(Some(file))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn identify(path: &Path) -> io::Result<FileId> {
-    let stat = rustix::fs::stat(path)?;
-    Ok(FileId { device: stat.st_dev, inode: stat.st_ino })
+    Ok(FileId::of(&rustix::fs::stat(path)?))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// `$XDG_STATE_HOME/bandog/locks.db`, or the same under `~/.local/state`.

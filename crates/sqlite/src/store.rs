@@ -98,6 +98,10 @@ impl SqliteStore {
         host.boot().map_err(error::no_boot)?;
         let place = Arc::new(place);
         let link = Link::open(&place)?;
+        if place.is_remote() {
+            return Err(error::remote(&place));
+        }
+        place.open_bell().map_err(|error| error::mute(&place, error))?;
         let shared = Shared {
             place,
             host,

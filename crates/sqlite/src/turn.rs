@@ -67,15 +67,19 @@ pub(crate) fn take(link: &mut Link, shared: &Shared, boot: BootId, calls: &[&Cal
 /// Moves the reserved mark above `stamp`, on disk when it returns.
 fn reserve(link: &mut Link, boot: BootId, stamp: u64) -> rusqlite::Result<()> {
     link.connection.execute_batch("PRAGMA synchronous = FULL")?;
+    let written = write_reserved(link, boot, stamp);
+    link.connection.execute_batch("PRAGMA synchronous = NORMAL")?;
+    // Into the file itself as well: somebody may remove the log.
+    link.checkpoint();
+    written
+}
+
+fn write_reserved(link: &mut Link, boot: BootId, stamp: u64) -> rusqlite::Result<()> {
     let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut state = State::enter(&transaction, boot)?;
     state.reserve_above(stamp);
     state.save(&transaction)?;
-    transaction.commit()?;
-    link.connection.execute_batch("PRAGMA synchronous = NORMAL")?;
-    // Into the file itself as well: somebody may remove the log.
-    link.checkpoint();
-    Ok(())
+    transaction.commit()
 }
 
 fn uncertain(error: &rusqlite::Error) -> Outcome {
@@ -104,7 +108,7 @@ impl<'a> Turn<'a> {
     }
 
     fn now(&self) -> Now {
-        let wall = WallTime::from_micros(self.wall.max(self.state.highest + 1));
+        let wall = WallTime::from_micros(self.wall.max(self.state.highest.saturating_add(1)));
         Now { lease: self.lease, wall, run: self.state.run }
     }
 

@@ -14,7 +14,7 @@ use crate::bell::{self, Ear, Heard};
 use crate::error;
 use crate::inboxes::Inboxes;
 use crate::link::Link;
-use crate::place::Place;
+use crate::place::{FileId, Place};
 use crate::rows::{self, Written};
 use crate::state::State;
 use crate::store::{Shared, Waking};
@@ -46,8 +46,8 @@ impl Watch {
             State::load(&link.connection).map_err(|error| error::explain(&place, Outcome::NotExecuted, error))?.pushed;
         let (stop, _stop) = std::io::pipe().map_err(failed)?;
         let (inboxes, rang, waking) = (Arc::clone(&shared.inboxes), Arc::clone(&shared.rang), shared.waking);
-        let version = None;
-        let watcher = Watcher { place, inboxes, rang, waking, ear, link: Some(link), seen, version, stop };
+        let (file, link, version) = (link.file(), Some(link), None);
+        let watcher = Watcher { place, inboxes, rang, waking, ear, link, seen, file, version, stop };
         let thread = std::thread::Builder::new().name("bandog-watcher".to_owned());
         let thread = thread.spawn(move || watcher.run()).map_err(failed)?;
         Ok(Self { thread, _stop })
@@ -73,8 +73,9 @@ struct Watcher {
     /// Nothing where there is no inotify to be had.
     ear: Option<Ear>,
     link: Option<Link>,
-    /// The last push that was looked at.
+    /// The last push that was looked at, in this file.
     seen: i64,
+    file: FileId,
     /// What SQLite calls the state of the file at the last poll.
     version: Option<i64>,
     stop: PipeReader,
@@ -155,14 +156,15 @@ impl Watcher {
 
     // A watcher makes no file: whoever has something to write does.
     fn reopen(&mut self) -> bool {
-        let before = self.link.take().map(|link| link.file());
-        if self.place.file().is_err() {
+        // Closed before the next is opened.
+        self.link = None;
+        let Ok(link) = self.place.file().map_err(drop).and_then(|_| Link::open(&self.place).map_err(drop)) else {
             return false;
-        }
-        let Ok(link) = Link::open(&self.place) else { return false };
+        };
         let pushed = State::load(&link.connection).map_or(0, |state| state.pushed);
-        // In another file everything is new; in the same one without its log, ids may have gone back.
-        self.seen = if before.is_some_and(|file| link.is_same_file(file)) { self.seen.min(pushed) } else { 0 };
+        // In another file everything is new; in the same one, should it have lost its log, ids have gone back.
+        self.seen = if self.file == link.file() { self.seen.min(pushed) } else { 0 };
+        self.file = link.file();
         self.link = Some(link);
         true
     }

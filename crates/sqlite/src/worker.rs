@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::error;
 use crate::link::Link;
 use crate::list;
+use crate::state::State;
 use crate::store::Shared;
 use crate::turn::{self, Call, Taken};
 
@@ -89,12 +90,17 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let boot = shared.host.boot().map_err(error::no_boot)?;
         let link = self.link()?;
-        turn::take(link, &shared, boot, calls).map_err(|failure| {
-            if !error::is_busy(&failure.error) {
-                self.link = None;
+        match turn::take(link, &shared, boot, calls) {
+            // A grant in a file that was removed meanwhile is worth nothing.
+            Ok(_) if !link.is_current() => Err(error::replaced(&shared.place)),
+            Ok(taken) => Ok(taken),
+            Err(failure) => {
+                if !error::is_busy(&failure.error) {
+                    self.link = None;
+                }
+                Err(error::explain(&shared.place, failure.outcome, failure.error))
             }
-            error::explain(&shared.place, failure.outcome, failure.error)
-        })
+        }
     }
 
     // The bell first: who hears it has the longer way.
@@ -114,10 +120,25 @@ impl Worker {
 
     /// The connection, opened or opened again if need be.
     fn link(&mut self) -> Result<&mut Link, StoreError> {
-        let link = match self.link.take().filter(Link::is_current) {
-            Some(link) => link,
-            None => Link::open(&self.shared.place)?,
+        let link = match self.link.take() {
+            Some(link) if link.is_current() => link,
+            other => {
+                if let Some(link) = other {
+                    self.part(link)?;
+                }
+                Link::open(&self.shared.place)?
+            }
         };
         Ok(self.link.insert(link))
+    }
+
+    /// Leaves a file that was removed under us. Its last words are the stamps that were minted in it.
+    fn part(&self, link: Link) -> Result<(), StoreError> {
+        if let Ok(state) = State::load(&link.connection) {
+            self.shared.raise_floor(state.highest.max(state.reserved));
+        }
+        let (place, file) = (&self.shared.place, link.file());
+        drop(link);
+        place.give_up(file).map_err(|error| error::uncreated(place, error))
     }
 }

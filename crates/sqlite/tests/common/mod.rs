@@ -14,22 +14,22 @@ use bandog_sqlite::{BootId, Host, Settings, SqliteStore};
 
 /// A directory that is removed with its files.
 #[derive(Debug)]
-pub struct Directory(PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let name = format!("bandog-{}-{:016x}", std::process::id(), getrandom::u64().expect("random numbers"));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).expect("a directory for the test");
         Self(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// The file for the store.
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.0.join("locks.db")
     }
 }
@@ -42,40 +42,40 @@ impl Drop for Directory {
 
 /// A machine whose clocks stand still until they are moved.
 #[derive(Debug)]
-pub struct Machine {
+pub(crate) struct Machine {
     lease: AtomicU64,
     wall: AtomicU64,
     boot: AtomicU64,
 }
 
 impl Machine {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let (lease, wall) = (AtomicU64::new(1_000_000), AtomicU64::new(1_767_225_600_000_000));
         Arc::new(Self { lease, wall, boot: AtomicU64::new(1) })
     }
 
     /// Lets time pass on both clocks.
-    pub fn pass(&self, length: Duration) {
+    pub(crate) fn pass(&self, length: Duration) {
         self.lease.fetch_add(u64::try_from(length.as_millis()).unwrap(), Ordering::SeqCst);
         self.wall.fetch_add(u64::try_from(length.as_micros()).unwrap(), Ordering::SeqCst);
     }
 
     /// Steps the wall clock alone, by microseconds.
-    pub fn step_wall(&self, by: i64) {
+    pub(crate) fn step_wall(&self, by: i64) {
         self.wall.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
     }
 
     /// Boots again: another boot, and a lease clock that starts anew.
-    pub fn reboot(&self) {
+    pub(crate) fn reboot(&self) {
         self.boot.fetch_add(1, Ordering::SeqCst);
         self.lease.store(5_000, Ordering::SeqCst);
     }
 
-    pub fn settings(self: &Arc<Self>) -> Settings {
+    pub(crate) fn settings(self: &Arc<Self>) -> Settings {
         Settings { host: Arc::clone(self) as Arc<dyn Host>, ..Settings::default() }
     }
 
-    pub fn open(self: &Arc<Self>, path: impl AsRef<Path>) -> SqliteStore {
+    pub(crate) fn open(self: &Arc<Self>, path: impl AsRef<Path>) -> SqliteStore {
         SqliteStore::with(path, self.settings()).unwrap_or_else(|error| panic!("open: {error}"))
     }
 }
@@ -96,7 +96,7 @@ impl Host for Machine {
 
 /// Time on a machine that is moved by hand.
 #[derive(Debug)]
-pub struct ByHand(pub Arc<Machine>);
+pub(crate) struct ByHand(pub(crate) Arc<Machine>);
 
 impl Passage for ByHand {
     fn pass(&self, length: Duration) -> BoxFuture<'_, ()> {
@@ -111,7 +111,7 @@ impl Passage for ByHand {
 
 /// Time that is slept through.
 #[derive(Debug)]
-pub struct Asleep;
+pub(crate) struct Asleep;
 
 impl Passage for Asleep {
     fn pass(&self, length: Duration) -> BoxFuture<'_, ()> {
