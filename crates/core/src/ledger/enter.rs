@@ -101,12 +101,12 @@ impl Record {
         Some(Grant { stamp: hold.stamp, remaining: hold.remaining(step.now.lease), line: self.line() })
     }
 
-    /// How many stand before an id that waits, as a waiter or as a pending upgrade.
-    fn place_of(&self, id: HolderId) -> Option<u32> {
+    /// How many stand before an id that waits, as a waiter or as a pending upgrade; see [`Queued::ahead`].
+    pub(super) fn place_of(&self, id: HolderId) -> Option<u32> {
         if self.upgrade.as_ref().is_some_and(|pending| pending.waiter.claim.id == id) {
             return Some(0);
         }
-        self.queue.ahead(&[id])[0].map(|ahead| ahead + u32::from(self.upgrade.is_some()))
+        self.queue.ahead(id).map(|ahead| ahead + u32::from(self.upgrade.is_some()))
     }
 
     // With work left over nobody may hold yet; then whoever is next is named.

@@ -21,18 +21,13 @@ impl Record {
     pub(super) fn heartbeat(&self, step: &mut Step<'_>, beat: &Heartbeat) -> Vec<Standing> {
         // The first notice to the holders may have been lost.
         step.notice = true;
-        let ahead = self.queue.ahead(&beat.ids);
-        beat.ids.iter().zip(ahead).map(|(id, ahead)| self.standing(step, *id, ahead)).collect()
+        beat.ids.iter().map(|id| self.standing(step, *id)).collect()
     }
 
-    fn standing(&self, step: &Step<'_>, id: HolderId, ahead: Option<u32>) -> Standing {
+    fn standing(&self, step: &Step<'_>, id: HolderId) -> Standing {
         if let Some(grant) = self.grant_of(step, id) {
             return Standing::Granted(grant);
         }
-        match (&self.upgrade, ahead) {
-            (Some(pending), _) if pending.waiter.claim.id == id => Standing::Queued(self.queued(step, 0)),
-            (upgrade, Some(ahead)) => Standing::Queued(self.queued(step, ahead + u32::from(upgrade.is_some()))),
-            (_, None) => Standing::Gone,
-        }
+        self.place_of(id).map_or(Standing::Gone, |ahead| Standing::Queued(self.queued(step, ahead)))
     }
 }

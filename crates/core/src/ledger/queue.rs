@@ -87,12 +87,12 @@ impl Queue {
         self.waiters.values().next()
     }
 
-    /// How many stand in front of each of `ids`, in one pass; `None` for ids that do not wait.
-    pub(super) fn ahead(&self, ids: &[HolderId]) -> Vec<Option<u32>> {
-        let places: Vec<Option<u64>> = ids.iter().map(|id| self.places.get(id).copied()).collect();
-        let Some(last) = places.iter().flatten().max() else { return vec![None; ids.len()] };
-        let ranks: HashMap<u64, u32> = self.waiters.range(..=last).map(|(place, _)| *place).zip(0..).collect();
-        places.into_iter().map(|place| place.and_then(|place| ranks.get(&place).copied())).collect()
+    /// How many stand in front of an id at most; `None` for one that does not wait. Exact at the head and at the end.
+    pub(super) fn ahead(&self, id: HolderId) -> Option<u32> {
+        let place = self.places.get(&id)?;
+        let (head, _) = self.waiters.first_key_value()?;
+        // Whoever left in between still counts here, and not below: no store has to walk the line for it.
+        Some(u32::try_from(place - head).unwrap_or(u32::MAX).min(self.len() - 1))
     }
 
     pub(super) fn len(&self) -> u32 {

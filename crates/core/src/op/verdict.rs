@@ -46,7 +46,9 @@ pub struct Line {
 pub struct Queued {
     /// The record's last stamp: a pushed grant that is not higher is stale.
     pub last: Stamp,
-    /// Waiters in front; a pending upgrade of another counts as one.
+    /// How many stand in front at most; a pending upgrade of another counts as one. It is the distance from the head's place in the
+    /// order of arrival, or the number of other waiters if that is less: exact for the first and the last, and too high by those who
+    /// left from in between.
     pub ahead: u32,
     /// The holder that ends last, if anybody holds.
     pub blocker: Option<Blocker>,

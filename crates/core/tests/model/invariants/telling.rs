@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bandog_core::holder::{HolderId, InboxId};
-use bandog_core::op::{Body, Effect, News, Op, Standing, Verdict};
+use bandog_core::op::{Body, Effect, News, Op, Queued, RecordView, Standing, Verdict};
 
 use crate::event::{Event, claim_in, grants, holds, queued, verdict, waits};
 use crate::past::Past;
@@ -101,11 +101,18 @@ pub(super) fn standings_agree_with_the_record(_: &Past, event: &Event) -> Broken
     for (id, standing) in beat.ids.iter().zip(standings) {
         let place = event.view.waiters.iter().position(|waiter| waiter.id == id.public());
         let agrees = match standing {
-            Standing::Queued(queued) => place == Some(queued.ahead as usize) && queued.last == event.view.last,
+            Standing::Queued(queued) => place_fits(place, queued, &event.view) && queued.last == event.view.last,
             Standing::Granted(_) => holds(&event.view, *id),
             Standing::Gone => place.is_none() && !holds(&event.view, *id),
         };
         require!(agrees, "{id:?} was told {standing:?}, the record shows {:?}", event.view);
     }
     Ok(())
+}
+
+/// What a waiter is told of its place: never too little, and exactly where it is first or last.
+fn place_fits(place: Option<usize>, queued: &Queued, view: &RecordView) -> bool {
+    let (Some(place), ahead) = (place, queued.ahead as usize) else { return false };
+    let exact = place == 0 || place + 1 == view.waiters.len();
+    if exact { place == ahead } else { place <= ahead && ahead < view.waiters.len() }
 }

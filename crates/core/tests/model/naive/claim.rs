@@ -27,7 +27,9 @@ impl Turn<'_> {
         // The first to wait, and the first fair one, are announced to the holders.
         let line = self.line();
         self.tell |= line.waiters == 0 || (claim.fair && !line.fair);
-        self.record.queue.push(Waiter { claim: claim.clone(), since: self.now.wall });
+        let place = self.record.arrived;
+        self.record.queue.push(Waiter { claim: claim.clone(), since: self.now.wall, place });
+        self.record.arrived += 1;
         self.keep_alive(claim.inbox, claim.window * 2);
         Verdict::Queued(self.queued(claim.id))
     }
@@ -59,7 +61,7 @@ impl Turn<'_> {
     fn pend(&mut self, upgrade: &Upgrade) -> Verdict {
         let claim = &upgrade.claim;
         self.tell |= self.line().waiters == 0;
-        let waiter = Waiter { claim: claim.clone(), since: self.now.wall };
+        let waiter = Waiter { claim: claim.clone(), since: self.now.wall, place: 0 };
         self.record.upgrade = Some(Pending { from: upgrade.from, waiter });
         self.keep_alive(claim.inbox, claim.window * 2);
         Verdict::Queued(self.queued(claim.id))

@@ -31,6 +31,8 @@ pub(crate) struct Naive {
     holds: Vec<Hold>,
     upgrade: Option<Pending>,
     queue: Vec<Waiter>,
+    /// How many ever took a place in the queue.
+    arrived: u32,
     live: Vec<Live>,
     done: Vec<(HolderId, LeaseTime)>,
     last: Stamp,
@@ -55,6 +57,8 @@ struct Hold {
 struct Waiter {
     claim: Claim,
     since: WallTime,
+    /// How many took a place before.
+    place: u32,
 }
 
 /// Until when an inbox's waiters count as alive.

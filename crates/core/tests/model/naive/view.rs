@@ -33,8 +33,13 @@ impl Turn<'_> {
     }
 
     pub(super) fn queued(&self, id: HolderId) -> Queued {
-        let ahead = self.waiters().take_while(|waiter| waiter.claim.id != id).count();
-        let ahead = u32::try_from(ahead).expect("few waiters");
+        let queue = &self.record.queue;
+        let place = queue.iter().find(|waiter| waiter.claim.id == id).map(|waiter| waiter.place);
+        let others = u32::try_from(queue.len()).expect("few waiters").saturating_sub(1);
+        let ahead = match (place, &self.record.upgrade) {
+            (None, _) => 0,
+            (Some(place), upgrade) => (place - queue[0].place).min(others) + u32::from(upgrade.is_some()),
+        };
         Queued { last: self.record.last, ahead, blocker: self.blocker() }
     }
 
