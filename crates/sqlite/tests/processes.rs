@@ -145,7 +145,7 @@ fn eight_processes_open_a_new_file_at_once() {
     for child in &mut children {
         assert_eq!(child.must_hear(), "up");
     }
-    for _ in 0..20 {
+    for _ in 0..50 {
         let directory = Directory::new();
         let path = directory.path().join("some/where/locks.db");
         children.iter_mut().for_each(|child| child.tell(&path.to_string_lossy()));
