@@ -18,8 +18,9 @@ use crate::schema::{self, Fault};
 
 /// For the first open of a file by many processes at once.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
-/// Pages in the log at which they are moved into the file: after this much a new process has half a megabyte to read.
-const CHECKPOINT: i32 = 128;
+/// Pages in the log at which they are moved into the file, which syncs: after this much a process that finds nobody else there has a
+/// megabyte to read.
+const CHECKPOINT: i32 = 256;
 
 // Every process that waits has three connections, and a record rarely fills a page.
 const TUNING: &str = "

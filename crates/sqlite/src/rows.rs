@@ -32,10 +32,13 @@ pub(crate) fn load(connection: &Connection, name: &str) -> rusqlite::Result<Load
 }
 
 pub(crate) fn save(connection: &Connection, name: &str, record: &Record, expires: LeaseTime) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO lock VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET due = ?2, record = ?3",
-    )?;
-    insert.execute((name, due(expires), sealed(name, record)?))?;
+    let sealed = sealed(name, record)?;
+    let row = (name, due(expires), &sealed);
+    // Naming `due` among the columns to set would rewrite its index even where it stays the same.
+    let mut update = connection.prepare_cached("UPDATE lock SET record = ?3 WHERE name = ?1 AND due = ?2")?;
+    if update.execute(row)? == 0 {
+        connection.prepare_cached("INSERT OR REPLACE INTO lock VALUES (?1, ?2, ?3)")?.execute(row)?;
+    }
     Ok(())
 }
 

@@ -31,14 +31,15 @@ enum Owner {
 
 /// Makes an empty file ours. Safe against other processes that do the same.
 pub(crate) fn prepare(connection: &mut Connection, place: &Place) -> Result<(), Fault> {
-    if let Owner::Foreign(what) = owner(connection)? {
+    // In a transaction: another process may be making the file ours between two questions.
+    if let Owner::Foreign(what) = owner(&*connection.transaction()?)? {
         return Err(Fault::Store(foreign(place, &what)));
     }
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(Fault::Store(no_wal(place, &mode)));
     }
-    if let Owner::Us = owner(connection)? {
+    if let Owner::Us = owner(&*connection.transaction()?)? {
         return Ok(());
     }
     // What is made here must survive a power cut: later floors for stamps build on it.

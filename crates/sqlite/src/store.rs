@@ -58,7 +58,7 @@ impl Default for Settings {
 pub enum Waking {
     /// By the bell, through inotify. Where there is no inotify to be had, by polling.
     Bell,
-    /// By asking SQLite every 15 ms whether the file has changed.
+    /// By asking SQLite every 10 ms whether the file has changed.
     Poll,
 }
 

@@ -20,9 +20,9 @@ use crate::state::State;
 use crate::store::{Shared, Waking};
 
 /// After a ring that was for others: with many waiters in many processes most rings are.
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(8);
 /// Between looks where there is no bell to hear.
-const POLL: Duration = Duration::from_millis(15);
+const POLL: Duration = Duration::from_millis(10);
 /// From the removal of the bell to the search for the next one: whoever removes the files should be able to finish.
 const REMOVAL: Duration = Duration::from_millis(100);
 

@@ -5,7 +5,7 @@ mod child;
 mod common;
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -16,7 +16,7 @@ use bandog_core::op::{Op, Verdict};
 use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind};
 use bandog_sqlite::SqliteStore;
 use child::Child;
-use common::{Asleep, Directory};
+use common::{Asleep, Directory, binary_for_everybody, is_root};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 const NOBODY: &str = "65534";
@@ -190,15 +190,6 @@ fn open_as_nobody(file: u32, place: u32) -> String {
     ask_nobody(&binary, &directory.file())
 }
 
-/// A copy where everybody may run it: the directory of builds may be closed.
-fn binary_for_everybody(directory: &Directory) -> std::path::PathBuf {
-    let copy = directory.path().join("test");
-    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
-    fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
-    copy
-}
-
 // Nothing is forbidden to root, so root starts the child as somebody else; everybody else is already somebody else.
 fn ask_nobody(binary: &Path, path: &Path) -> String {
     let mut command = Command::new("setpriv");
@@ -208,10 +199,6 @@ fn ask_nobody(binary: &Path, path: &Path) -> String {
         command = Command::new(binary);
     }
     Child::start_as(command, &["open", &path.to_string_lossy()]).must_hear()
-}
-
-fn is_root() -> bool {
-    fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 #[test]

@@ -38,7 +38,11 @@ impl Child {
 
     /// The next line, which must come.
     pub(crate) fn must_hear(&mut self) -> String {
-        self.hear().expect("the child has something to say")
+        match self.hear().expect("the child has something to say") {
+            // A panic begins with an empty line.
+            line if line.is_empty() => panic!("the child panicked: {:?}", [self.hear(), self.hear()]),
+            line => line,
+        }
     }
 
     pub(crate) fn tell(&mut self, line: &str) {

@@ -1,7 +1,9 @@
 //! What the tests of the store share: directories that go away, a machine whose clocks are set by hand, clients.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +40,21 @@ impl Drop for Directory {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
     }
+}
+
+/// Who may do anything, and so has to become somebody else to be refused something.
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").expect("a process").uid() == 0
+}
+
+/// A copy of this test binary where everybody may run it: the directory of builds may be closed.
+pub(crate) fn binary_for_everybody(directory: &Directory) -> PathBuf {
+    let copy = directory.path().join("test");
+    std::fs::copy(std::env::current_exe().expect("the test binary"), &copy).expect("a copy");
+    for path in [&copy, directory.path()] {
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+    }
+    copy
 }
 
 /// A machine whose clocks stand still until they are moved.
