@@ -49,7 +49,9 @@ fn explain(program: &OsStr, error: &io::Error) -> (u8, String) {
         return (NOT_EXECUTABLE, format!("not executable: {}", reason(program, error)));
     }
     let why = match program.as_bytes() {
-        name if name.contains(&b'/') && Path::new(program).exists() => "not found: its interpreter (the first line of the file)",
+        name if name.contains(&b'/') && Path::new(program).exists() => {
+            "not found: its interpreter (the first line of the file)"
+        }
         name if name.contains(&b'/') => "not found",
         name if name.contains(&b' ') => "not found; a command line for the shell needs sh -c",
         _ if Path::new(program).exists() => "not found in PATH; for the file in this directory put ./ before its name",
@@ -63,7 +65,9 @@ fn reason(program: &OsStr, error: &io::Error) -> String {
         return "it is a directory".to_owned();
     }
     match error.kind() {
-        io::ErrorKind::PermissionDenied if Path::new(program).is_file() => "permission denied; chmod +x may help".to_owned(),
+        io::ErrorKind::PermissionDenied if Path::new(program).is_file() => {
+            "permission denied; chmod +x may help".to_owned()
+        }
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }

@@ -54,7 +54,7 @@ impl Brief {
 
 /// Runs the supervisor to its end. The exit code only shows in traces.
 pub(super) fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let began = Brief::parse(&mut args).ok_or(io::ErrorKind::InvalidInput.into());
+    let began = Brief::parse(&mut args).ok_or_else(|| io::ErrorKind::InvalidInput.into());
     match began.and_then(|brief| Supervisor::new(&brief, args.collect())).and_then(Supervisor::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -88,7 +88,8 @@ pub(super) fn hand_over(from: Pid) {
 
 /// In the supervisor of a dead wrapper: gives the foreground to `to` if `from` has it, for the script that goes on there.
 pub(super) fn give_back(from: Pid, to: Pid) {
-    if let Some(tty) = File::options().read(true).write(true).open("/dev/tty").ok().filter(|tty| tcgetpgrp(tty) == Ok(from))
+    if let Some(tty) =
+        File::options().read(true).write(true).open("/dev/tty").ok().filter(|tty| tcgetpgrp(tty) == Ok(from))
     {
         let _ = give(tty, to);
     }
