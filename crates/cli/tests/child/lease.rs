@@ -99,9 +99,12 @@ fn a_lost_lock_ends_the_command_within_its_grace() {
         let control = fifo(&run);
         let running = run.start(&["--control", control.to_str().unwrap(), "--grace", "600"], &script);
         fs::write(&control, format!("{word}\n")).unwrap();
+        let supervisor = running.supervisor;
         assert_eq!(running.code(), Some(code), "{word}");
         assert!(run.logged("Exited(").unwrap().contains("Asked"));
-        assert_eq!(run.alive(), [] as [i32; 0]);
+        // The supervisor goes after its last word, the command before it.
+        assert!(run.alive().iter().all(|pid| *pid == supervisor), "{:?}", run.alive());
+        run.nobody_left();
     }
 }
 
