@@ -100,8 +100,8 @@ impl<S: AsFd> Link<S> {
         loop {
             match net::recv(&self.0, &mut *buffer, RecvFlags::empty()) {
                 Ok((length, _)) => return Ok(length),
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Ok(0),
+                // Said once, if the other side left with packets unread; its own last ones are still to be had.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -146,6 +146,20 @@ mod tests {
         far.send_all(&[7; LARGEST / 2]).await.unwrap();
         assert_eq!(near.receive(&mut vec![0; LARGEST]).unwrap(), LARGEST / 2);
         drop(near);
+        assert_eq!(far.wait(&mut buffer).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_last_word_arrives_though_the_other_side_left_without_listening() {
+        let name = format!("bandog-test-last-{}", getpid());
+        let listener = Listener::bind(&name).unwrap();
+        let near = Link::connect(&name, getpid()).unwrap();
+        let far = listener.accept(getpid()).await.unwrap();
+        far.send(b"unheard").unwrap();
+        near.send(b"last").unwrap();
+        drop(near);
+        let mut buffer = [0; 16];
+        assert_eq!(far.wait(&mut buffer).await.unwrap(), 4);
         assert_eq!(far.wait(&mut buffer).await.unwrap(), 0);
     }
 

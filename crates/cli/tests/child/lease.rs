@@ -1,0 +1,125 @@
+//! The lease ends, or is lost: nobody of the command may be left when it does.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process_group};
+
+use crate::hold::{Run, eventually, pid};
+
+/// Long enough for the start of a command on a busy machine, short enough to wait for.
+const SHORT: [&str; 6] = ["--lease", "1500", "--grace", "600", "--renewals", "0"];
+const GRACE: Duration = Duration::from_millis(600);
+/// A machine with more work than processors needs some time for a trap that starts a program.
+const SLACK: Duration = Duration::from_millis(400);
+
+/// Says when TERM came; what is done then is the caller's.
+fn trap(then: &str) -> String {
+    format!("trap '\"$HOLD\" stamp > $DIR/term; {then}' TERM; echo ready; while :; do sleep 0.02; done")
+}
+
+#[test]
+fn a_stopped_wrapper_loses_its_command_in_time() {
+    let run = Run::new();
+    let running = run.start(&SHORT, &trap("exit 4"));
+    running.signal(Signal::STOP);
+    eventually("the command ends", || (run.alive() == [running.pid]).then_some(()));
+    let term = run.stamp("term");
+    assert!(term >= run.until() - GRACE, "TERM came {:?} before the end", run.until().since(term));
+    assert!(term <= run.until() - GRACE + SLACK, "TERM came {:?} before the end", run.until().since(term));
+    running.signal(Signal::CONT);
+    assert_eq!(running.code(), Some(4));
+    assert!(run.logged("Exited(").unwrap().contains("Lease"));
+}
+
+#[test]
+fn who_ignores_term_is_killed_before_the_end() {
+    let run = Run::new();
+    let running = run.start(&SHORT, &trap(":"));
+    running.signal(Signal::STOP);
+    let gone = eventually("the command dies", || (run.alive() == [running.pid]).then(crate::hold::now));
+    assert!(gone <= run.until(), "{:?} late", gone.since(run.until()));
+    assert!(gone >= run.until() - GRACE, "the grace is left to it");
+    assert!(run.stamp("term") < gone);
+    running.signal(Signal::CONT);
+    assert_eq!(running.code(), Some(137));
+}
+
+#[test]
+fn a_stopped_command_hears_term_too() {
+    let run = Run::new();
+    let running = run.start(&SHORT, &trap("exit 4"));
+    kill_process_group(pid(running.command), Signal::STOP).unwrap();
+    assert_eq!(running.code(), Some(4));
+    assert!(run.nobody_left() <= run.until());
+    assert!(run.stamp("term") >= run.until() - GRACE);
+}
+
+#[test]
+fn what_a_command_leaves_behind_when_its_lease_ends_is_killed() {
+    let run = Run::new();
+    let script = format!("(trap '' TERM; setsid sleep 1000 & sleep 1000) & {}", trap("exit 4"));
+    let running = run.start(&SHORT, &script);
+    assert_eq!(running.code(), Some(4));
+    let gone = run.nobody_left();
+    assert!(gone <= run.until(), "{:?} late", gone.since(run.until()));
+}
+
+#[test]
+fn kill_does_not_ask() {
+    let run = Run::new();
+    let running = run.start(&[&SHORT[..], &["--policy", "kill"]].concat(), &trap("exit 4"));
+    assert_eq!(running.code(), Some(137));
+    assert!(run.nobody_left() <= run.until());
+    assert!(!run.file("term").exists());
+}
+
+#[test]
+fn leave_lets_it_go_on() {
+    let run = Run::new();
+    let script = "echo ready; sleep 2.5; exit 6";
+    let running = run.start(&[&SHORT[..], &["--policy", "leave"]].concat(), script);
+    assert_eq!(running.code(), Some(6));
+    assert!(crate::hold::now() > run.until());
+}
+
+#[test]
+fn renewals_keep_it_alive() {
+    let run = Run::new();
+    let running = run.start(&["--lease", "1500", "--grace", "300"], "echo ready; sleep 4; exit 6");
+    assert_eq!(running.code(), Some(6));
+}
+
+#[test]
+fn a_lost_lock_ends_the_command_within_its_grace() {
+    for (word, script, code) in [("lose", trap("exit 4"), 4), ("lose", trap(":"), 137), ("kill", trap("exit 4"), 137)] {
+        let run = Run::new();
+        let control = fifo(&run);
+        let running = run.start(&["--control", control.to_str().unwrap(), "--grace", "600"], &script);
+        fs::write(&control, format!("{word}\n")).unwrap();
+        let supervisor = running.supervisor;
+        assert_eq!(running.code(), Some(code), "{word}");
+        assert!(run.logged("Exited(").unwrap().contains("Asked"));
+        // The supervisor goes after its last word, the command before it.
+        assert!(run.alive().iter().all(|pid| *pid == supervisor), "{:?}", run.alive());
+        run.nobody_left();
+    }
+}
+
+#[test]
+fn a_wrapper_that_stops_renewing_loses_its_command() {
+    let run = Run::new();
+    let control = fifo(&run);
+    let running = run.start(&["--control", control.to_str().unwrap(), "--lease", "1500"], &trap("exit 4"));
+    fs::write(&control, "cease\n").unwrap();
+    assert_eq!(running.code(), Some(4));
+    assert!(run.logged("Exited(").unwrap().contains("Lease"));
+}
+
+fn fifo(run: &Run) -> PathBuf {
+    let path = run.file("control");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
