@@ -3,6 +3,7 @@
 use bandog::Locks;
 
 use crate::args::StoreArgs;
+use crate::query;
 use crate::say::Failure;
 use crate::settings::Settings;
 use crate::wait::exit;
@@ -10,9 +11,33 @@ use crate::wait::exit;
 /// Where the locks are unless somebody says otherwise.
 const DEFAULT: &str = "sqlite:";
 
+/// What others see of this process.
+#[derive(Debug)]
+pub(crate) enum Label<'a> {
+    /// Given on the command line: it wins.
+    Given(&'a str),
+    /// If nobody says otherwise.
+    Usual(&'a str),
+}
+
+impl<'a> Label<'a> {
+    pub(crate) fn new(given: Option<&'a str>, usual: &'a str) -> Self {
+        given.map_or(Self::Usual(usual), Self::Given)
+    }
+}
+
 /// Opens the store.
-pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: &str) -> Result<Locks, Failure> {
-    let failure = |error: bandog::ConfigError| Failure::new(exit(error.kind()), error.to_string());
-    let builder = settings.apply(Locks::builder().label(label)).map_err(failure)?;
-    builder.connect(args.store.as_deref().unwrap_or(DEFAULT)).await.map_err(failure)
+pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<'_>) -> Result<Locks, Failure> {
+    let mut url = args.store.clone().unwrap_or_else(|| DEFAULT.to_owned());
+    let mut builder = Locks::builder();
+    if let Label::Usual(text) = label {
+        builder = builder.label(text);
+    }
+    builder = settings.apply(builder)?;
+    if let Label::Given(text) = label {
+        // The query is read last of all.
+        url = query::take(&url, "label").map_or(url, |(rest, _)| rest);
+        builder = builder.label(text);
+    }
+    builder.connect(&url).await.map_err(|error| Failure::new(exit(error.kind()), error.to_string()))
 }

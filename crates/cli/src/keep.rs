@@ -88,8 +88,13 @@ impl<'a> Keep<'a> {
                 why: "the store has not confirmed a renewal".to_owned(),
                 grace: self.until.since(now),
             });
-            child.end(self.until);
+            child.end(self.until - self.margin());
         }
+    }
+
+    // As the supervisor has it: the dead take time to go.
+    fn margin(&self) -> Duration {
+        Duration::from_millis(100).min(self.grace / 2)
     }
 
     fn next_look(&self) -> Moment {
@@ -111,7 +116,7 @@ impl<'a> Keep<'a> {
         };
         self.note(&Note::Lost { reason: reason.to_string(), action });
         match self.args.on_lost {
-            OnLost::Term if first => child.end(self.until.min(now() + self.grace)),
+            OnLost::Term if first => child.end((self.until - self.margin()).min(now() + self.grace)),
             OnLost::Kill => child.kill(),
             _ => {}
         }

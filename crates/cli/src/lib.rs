@@ -5,11 +5,13 @@ pub mod child;
 mod connect;
 mod dflock;
 pub mod exit;
+mod file;
 mod grace;
 mod held;
 mod keep;
 mod note;
 mod pages;
+mod query;
 mod run;
 mod say;
 mod scene;
@@ -26,15 +28,21 @@ use args::{Cli, Command, StoreArgs};
 use clap::error::ErrorKind;
 use exit::Exit;
 use say::{Failure, Say};
-use settings::Settings;
+use settings::{Settings, Wrong};
 
 /// Does what the arguments say; the first is the name under which the command was called.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let parsed = if is_dflock(&args) { dflock::translate(&args) } else { Ok(args.clone()) };
-    match parsed.and_then(|args| settings::parse(&args)) {
+    match parsed.map_err(Wrong::from).and_then(|args| settings::parse(&args)) {
         Ok((cli, settings)) => perform(&cli, &settings).into(),
-        Err(error) => usage(&error, &args).into(),
+        Err(Wrong::Usage(error)) => usage(&error, &args).into(),
+        Err(Wrong::Elsewhere(text)) => say_plainly(&Failure::new(Exit::Usage, text), wants_json(&args)).into(),
     }
+}
+
+// When the arguments cannot be understood, or are not yet.
+fn wants_json(args: &[OsString]) -> bool {
+    args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json")
 }
 
 fn is_dflock(args: &[OsString]) -> bool {
@@ -42,41 +50,57 @@ fn is_dflock(args: &[OsString]) -> bool {
 }
 
 fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
-    let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return Exit::Fine,
-        ErrorKind::UnknownArgument if args.get(1).is_some_and(|arg| arg == "run") && !args.contains(&"--".into()) => {
-            eprintln!("The command comes after two dashes: bandog run NAME -- COMMAND [ARG]...");
-        }
-        _ => {}
+    let help = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Some(Exit::Fine),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(Exit::Usage),
+        _ => None,
+    };
+    if let Some(exit) = help {
+        let _ = error.print();
+        return exit;
     }
-    Exit::Usage
+    let mut text = error.render().to_string().trim_start_matches("error: ").trim_end().to_owned();
+    if let Some(variable) = settings::variable_at_fault(error) {
+        text = format!("{text}\nThe value is that of the environment variable {variable}.");
+    }
+    let is_run = args.get(1).is_some_and(|arg| arg == "run") && !args.contains(&"--".into());
+    if is_run && error.kind() == ErrorKind::UnknownArgument {
+        text = format!("{text}\nThe command comes after two dashes: bandog run NAME -- COMMAND [ARG]...");
+    }
+    say_plainly(&Failure::new(Exit::Usage, text), wants_json(args))
 }
 
 fn perform(cli: &Cli, settings: &Settings) -> Exit {
-    let plain = |result: Result<Exit, Failure>| result.unwrap_or_else(|failure| say_plainly(&failure));
+    let plain = |result: Result<Exit, Failure>| result.unwrap_or_else(|failure| say_plainly(&failure, false));
     match &cli.command {
-        Command::Run(args) => on_runtime(&args.store, async |say| run::run(args, settings, say).await),
-        Command::Acquire(args) => on_runtime(&args.store, async |say| tickets::acquire(args, settings, say).await),
-        Command::Renew(args) => on_runtime(&args.store, async |say| tickets::renew(args, settings, say).await),
-        Command::Release(args) => on_runtime(&args.store, async |say| tickets::release(args, settings, say).await),
+        Command::Run(args) => {
+            on_runtime(&args.store, Some(&args.lock.name), async |say| run::run(args, settings, say).await)
+        }
+        Command::Acquire(args) => {
+            on_runtime(&args.store, Some(&args.lock.name), async |say| tickets::acquire(args, settings, say).await)
+        }
+        Command::Renew(args) => on_runtime(&args.store, None, async |say| tickets::renew(args, settings, say).await),
+        Command::Release(args) => {
+            on_runtime(&args.store, None, async |say| tickets::release(args, settings, say).await)
+        }
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Man { command } => plain(pages::man(command.as_deref())),
     }
 }
 
-fn say_plainly(failure: &Failure) -> Exit {
-    eprintln!("bandog: {}", failure.text);
+fn say_plainly(failure: &Failure, json: bool) -> Exit {
+    say::say_failure(failure, json);
     failure.exit
 }
 
-fn on_runtime(args: &StoreArgs, work: impl AsyncFnOnce(&Say) -> Result<Exit, Failure>) -> Exit {
+fn on_runtime(args: &StoreArgs, lock: Option<&str>, work: impl AsyncFnOnce(&Say) -> Result<Exit, Failure>) -> Exit {
     let say = Say::new(args);
     let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(work(&say)),
         Err(error) => Err(Failure::new(Exit::Unavailable, format!("no runtime: {error}"))),
     };
-    result.unwrap_or_else(|failure| {
+    result.unwrap_or_else(|mut failure| {
+        failure.lock = failure.lock.or_else(|| lock.map(str::to_owned));
         say.failure(&failure);
         failure.exit
     })

@@ -12,6 +12,7 @@ use crate::scene::Scene;
 pub(crate) enum Note {
     Waiting { scene: Scene, waited: Duration },
     Busy { scene: Scene, waited: Option<Duration> },
+    Interrupted { signal: i32 },
     Acquired { token: Token, holder: Option<PublicId>, waited: Duration },
     Started { pid: u32 },
     Danger { why: String, grace: Duration },
@@ -40,17 +41,21 @@ impl Note {
         match self {
             Self::Danger { .. } | Self::Lost { .. } | Self::MaxHold { .. } | Self::Unreleased { .. } => Weight::Error,
             Self::Waiting { .. } | Self::Busy { .. } | Self::AtLeast { .. } => Weight::News,
-            Self::Acquired { .. } | Self::Started { .. } | Self::Released { .. } | Self::Stopped | Self::Resumed => {
-                Weight::Detail
-            }
+            Self::Interrupted { .. }
+            | Self::Acquired { .. }
+            | Self::Started { .. }
+            | Self::Released { .. }
+            | Self::Stopped
+            | Self::Resumed => Weight::Detail,
         }
     }
 
     pub(crate) fn words(&self) -> String {
         match self {
-            Self::Waiting { scene, waited } => format!("waiting, {}; {}", scene.words(), short(*waited)),
+            Self::Waiting { scene, waited } => format!("waiting for {}, {}", short(*waited), scene.words()),
             Self::Busy { scene, waited: None } => format!("busy, {}; wait for it with --wait", scene.words()),
             Self::Busy { scene, waited: Some(waited) } => format!("busy after {}, {}", short(*waited), scene.words()),
+            Self::Interrupted { signal } => format!("not waited for any longer: interrupted by signal {signal}"),
             Self::Acquired { token, waited, .. } => format!("acquired after {}, token {token}", short(*waited)),
             Self::Started { pid } => format!("started, process {pid}"),
             Self::Danger { why, grace } => {
@@ -85,6 +90,7 @@ impl Note {
         match self {
             Self::Waiting { scene, waited } => ("waiting", scene.json(Some(*waited))),
             Self::Busy { scene, waited } => ("busy", scene.json(*waited)),
+            Self::Interrupted { signal } => ("interrupted", json!({ "signal": signal })),
             Self::Acquired { token, holder, waited } => {
                 let holder = holder.map(|id| id.to_string());
                 ("acquired", json!({ "token": token.to_string(), "holder": holder, "waited_ms": millis(*waited) }))

@@ -8,19 +8,20 @@ use bandog::Locks;
 
 use crate::args::{OnLost, Run};
 use crate::child::{Child, Plan, Policy, Prepared};
-use crate::connect::connect;
+use crate::connect::{Label, connect};
 use crate::exit::Exit;
 use crate::grace;
 use crate::held::Request;
 use crate::keep::Keep;
 use crate::say::{Failure, Say};
 use crate::settings::Settings;
+use crate::signals::Interrupts;
 use crate::wait::{Got, Wait, exit};
 
 pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let (program, words) = command(args);
-    let label = args.lock.label.clone().unwrap_or_else(|| base_name(&program));
-    let locks = connect(&args.store, settings, &label).await?;
+    let usual = base_name(&program);
+    let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), &usual)).await?;
     let ended = under(&locks, args, say, program, words).await;
     // Whatever was begun and is not wanted any more is released before the process ends.
     drop(locks.shutdown().await);
@@ -32,13 +33,16 @@ async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: V
     let plan = Plan { program, args: words, env: Vec::new(), policy: policy(args.on_lost), grace };
     let request = Request::new(locks, &args.lock);
     let wait = Wait { locks, args: &args.lock, say };
+    let mut interrupts = Interrupts::new();
     // The supervisor is made ready meanwhile; nothing of the user's runs before the lease is confirmed.
-    let (got, prepared) = tokio::join!(wait.get(&request), Child::prepare(plan));
+    let (got, prepared) = tokio::join!(wait.get(&request, &mut interrupts), Child::prepare(plan));
     let got = got?;
     confirm(&got, lease).await?;
-    match prepared {
-        Ok(prepared) => start(args, say, got, prepared, grace).await,
-        Err(error) => Err(not_started(&error)),
+    // From the next step on signals are passed on to the command.
+    match (interrupts.caught(), prepared) {
+        (Some(signal), _) => Err(wait.interrupted(signal)),
+        (None, Ok(prepared)) => start(args, say, got, prepared, grace).await,
+        (None, Err(error)) => Err(not_started(&error)),
     }
 }
 

@@ -16,12 +16,21 @@ use crate::note::{Note, Weight};
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
+    /// Nothing if it was said already.
     pub(crate) text: String,
+    /// The lock it is about, if that is known.
+    pub(crate) lock: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, text: impl Into<String>) -> Self {
-        Self { exit, text: text.into() }
+        Self { exit, text: text.into(), lock: None }
+    }
+
+    /// About this lock.
+    pub(crate) fn about(mut self, lock: &str) -> Self {
+        self.lock = Some(lock.to_owned());
+        self
     }
 }
 
@@ -88,14 +97,8 @@ impl Say {
     /// An error that ends the command.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.clear();
-        if failure.text.is_empty() {
-            return; // a note has said it
-        }
-        if self.json {
-            let error = serde_json::json!({ "event": "error", "exit": failure.exit.code(), "message": failure.text });
-            write(&format!("{error}\n"));
-        } else {
-            write(&format!("bandog: {}\n", failure.text));
+        if !failure.text.is_empty() {
+            say_failure(failure, self.json);
         }
     }
 
@@ -128,6 +131,17 @@ impl Say {
         let mut out = std::io::stdout().lock();
         if self.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") }?;
         out.flush()
+    }
+}
+
+/// Says an error, also when nobody knows yet how the user wants it said.
+pub(crate) fn say_failure(failure: &Failure, json: bool) {
+    let Failure { exit, text, lock } = failure;
+    if json {
+        let error = serde_json::json!({ "event": "error", "lock": lock, "exit": exit.code(), "message": text });
+        write(&format!("{error}\n"));
+    } else {
+        write(&format!("bandog: {text}\n"));
     }
 }
 

@@ -53,9 +53,11 @@ impl Scene {
         }
     }
 
-    /// The same without this process in the line.
+    /// The same for somebody who does not wait any more: the store may hear of that later.
     pub(crate) fn without_us(mut self) -> Self {
-        self.waiters -= usize::from(self.ahead.take().is_some());
+        if self.ahead.take().is_some() {
+            self.waiters -= 1;
+        }
         self
     }
 
@@ -136,6 +138,7 @@ mod tests {
         assert_eq!(scene.words(), "held by db1/77 (re\\nport) for 3m12s; 2nd in line");
         let many = Scene { holders: vec![holder.clone(), holder], ahead: None, waiters: 2 };
         assert!(many.words().ends_with("for 3m12s and 1 more; 2 wait"), "{}", many.words());
+        assert_eq!(scene.clone().without_us().words(), "held by db1/77 (re\\nport) for 3m12s; 2 wait");
         assert_eq!(Scene::default().words(), "holder not known");
         assert!(many.has_changed(&scene) && !scene.has_changed(&scene));
     }

@@ -1,57 +1,86 @@
-//! Options from outside the command line: the configuration file and the environment.
+//! Options from outside the command line: the store URL's query, the environment and the configuration file.
 //!
 //! Precedence, first wins: the command line, the store URL's query, the environment, the file, the defaults. Options of the command
 //! reach clap as defaults, so clap checks them; options of the library are set on its builder by name.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bandog::LocksBuilder;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
-use crate::args::Cli;
+use crate::args::{Cli, Command, Run, duration};
+use crate::exit::Exit;
+use crate::file;
+use crate::query;
+use crate::say::Failure;
 
 /// Options of the command that a file may set; their environment variables are clap's.
 const OWN: &[&str] = &["store", "max_hold", "at_least", "on_lost", "grace", "conflict_exit_code", "on_busy"];
 
-/// Library options that were given in the file or the environment, by name.
+/// Library options that were given in the file or the environment: name, value, and where it was given.
 #[derive(Debug, Default)]
-pub(crate) struct Settings(BTreeMap<String, String>);
+pub(crate) struct Settings(BTreeMap<String, (String, String)>);
+
+/// What is wrong with what was given.
+#[derive(Debug)]
+pub(crate) enum Wrong {
+    /// With the arguments.
+    Usage(Box<clap::Error>),
+    /// Elsewhere: with the file or the URL.
+    Elsewhere(String),
+}
+
+impl From<clap::Error> for Wrong {
+    fn from(error: clap::Error) -> Self {
+        Self::Usage(Box::new(error))
+    }
+}
 
 /// Parses the command line, with the file's and the environment's options behind it.
-pub(crate) fn parse(args: &[OsString]) -> Result<(Cli, Settings), clap::Error> {
+pub(crate) fn parse(args: &[OsString]) -> Result<(Cli, Settings), Wrong> {
     let mut command = Cli::command();
     let first = command.clone().try_get_matches_from(args)?;
-    let wrong = |text: String| Cli::command().error(ErrorKind::InvalidValue, text);
-    let given = match file(&first) {
-        Some(path) => read(&path).map_err(wrong)?,
-        None => BTreeMap::new(),
-    };
+    let path = file::find(&first);
+    let given = path.as_ref().map(|path| file::read(path, &known())).transpose().map_err(Wrong::Elsewhere)?;
+    let (given, path) = (given.unwrap_or_default(), path.unwrap_or_default());
     for (option, value) in given.iter().filter(|(option, _)| OWN.contains(&option.as_str())) {
         command = with_default(command, option, value);
+        // Without it the arguments were fine, so it is at fault.
+        let tried = command.clone().try_get_matches_from(args);
+        tried.map_err(|error| Wrong::Elsewhere(at_fault(&path, option, value, &error)))?;
     }
-    let cli = Cli::from_arg_matches(&command.try_get_matches_from(args)?)?;
-    Ok((cli, Settings::of_library(given)))
+    let matches = command.try_get_matches_from(args)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    if let Command::Run(run) = &mut cli.command {
+        from_query(run, &matches).map_err(Wrong::Elsewhere)?;
+    }
+    Ok((cli, Settings::of_library(given, &path)))
 }
 
 impl Settings {
-    fn of_library(given: BTreeMap<String, String>) -> Self {
-        let mut settings = given;
-        settings.retain(|option, _| library(option));
+    fn of_library(given: BTreeMap<String, String>, path: &Path) -> Self {
+        let of_file = given.into_iter().filter(|(option, _)| library(option));
+        let mut settings: BTreeMap<_, _> =
+            of_file.map(|(option, value)| (option, (value, path.display().to_string()))).collect();
         for option in LocksBuilder::OPTIONS.iter().filter(|option| library(option)) {
-            if let Ok(value) = std::env::var(format!("BANDOG_{}", option.to_uppercase())) {
-                settings.insert((*option).to_owned(), value);
+            let variable = format!("BANDOG_{}", option.to_uppercase());
+            if let Ok(value) = std::env::var(&variable) {
+                settings.insert((*option).to_owned(), (value, variable));
             }
         }
         Self(settings)
     }
 
     /// Sets them all.
-    pub(crate) fn apply(&self, mut builder: LocksBuilder) -> Result<LocksBuilder, bandog::ConfigError> {
-        for (option, value) in &self.0 {
-            builder = builder.set(option, value)?;
+    pub(crate) fn apply(&self, mut builder: LocksBuilder) -> Result<LocksBuilder, Failure> {
+        for (option, (value, place)) in &self.0 {
+            let wrong = |error| Failure::new(Exit::Usage, format!("{place}: {error}"));
+            builder = builder.set(option, value).map_err(wrong)?;
         }
         Ok(builder)
     }
@@ -60,6 +89,10 @@ impl Settings {
 // The maximum hold is the command's: it ends the child first, and the hold after it.
 fn library(option: &str) -> bool {
     !OWN.contains(&option) && LocksBuilder::OPTIONS.contains(&option)
+}
+
+fn known() -> Vec<&'static str> {
+    OWN.iter().chain(LocksBuilder::OPTIONS.iter().filter(|option| library(option))).copied().collect()
 }
 
 fn with_default(mut command: clap::Command, option: &str, value: &str) -> clap::Command {
@@ -73,59 +106,44 @@ fn with_default(mut command: clap::Command, option: &str, value: &str) -> clap::
     command
 }
 
-/// The file to read: the one that was named, or the first of the usual ones that is there.
-fn file(matches: &ArgMatches) -> Option<PathBuf> {
-    let (_, sub) = matches.subcommand()?;
-    if let Some(named) = sub.try_get_one::<PathBuf>("config").ok()? {
-        return Some(named.clone());
-    }
-    let env = |key: &str| std::env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let user = env("XDG_CONFIG_HOME").or_else(|| Some(env("HOME")?.join(".config")));
-    let usual = user.map(|folder| folder.join("bandog/config.toml")).into_iter();
-    usual.chain([PathBuf::from("/etc/bandog/config.toml")]).find(|path| path.exists())
-}
-
-fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let table: toml::Table = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
-    table.into_iter().map(|(option, value)| entry(path, option, value)).collect()
-}
-
-fn entry(path: &Path, option: String, value: toml::Value) -> Result<(String, String), String> {
-    if !OWN.contains(&option.as_str()) && !library(&option) {
-        let known: Vec<&str> =
-            OWN.iter().chain(LocksBuilder::OPTIONS.iter().filter(|name| library(name))).copied().collect();
-        return Err(format!("{}: there is no option {option:?}; there are {}", path.display(), known.join(", ")));
-    }
-    let text = match value {
-        toml::Value::String(text) => text,
-        toml::Value::Integer(number) => number.to_string(),
-        toml::Value::Float(number) => number.to_string(),
-        toml::Value::Boolean(yes) => yes.to_string(),
-        other => return Err(format!("{}: {option} = {other} is not a text, a number or a boolean", path.display())),
+/// What the query says of options that are the command's here and the library's elsewhere.
+fn from_query(run: &mut Run, matches: &ArgMatches) -> Result<(), String> {
+    let Some((url, text)) = run.store.store.as_deref().and_then(|url| query::take(url, "max_hold")) else {
+        return Ok(());
     };
-    Ok((option, text))
+    let wrong = |why| format!("--store {}: max_hold={text:?} is {why}", run.store.store.as_deref().unwrap_or_default());
+    let max_hold = duration(&text).map_err(wrong)?;
+    run.store.store = Some(url);
+    let source = matches.subcommand().and_then(|(_, sub)| sub.value_source("max_hold"));
+    if source != Some(ValueSource::CommandLine) {
+        run.max_hold = Some(max_hold);
+    }
+    Ok(())
+}
+
+fn at_fault(path: &Path, option: &str, value: &str, error: &clap::Error) -> String {
+    let why = match (error.source(), error.get(ContextKind::ValidValue)) {
+        (Some(source), _) => source.to_string(),
+        (None, Some(ContextValue::Strings(valid))) => format!("not one of {}", valid.join(", ")),
+        _ => "not a value for it".to_owned(),
+    };
+    format!("{}: {option} = {value:?} is wrong: {why}", path.display())
+}
+
+/// The environment variable that a wrong value came from, if it is one of clap's.
+pub(crate) fn variable_at_fault(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return None };
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let mut command = Cli::command();
+    command.build();
+    let mut args = command.get_subcommands().flat_map(clap::Command::get_arguments);
+    let variable = args.find(|arg| arg.to_string() == *shown)?.get_env()?.to_str()?.to_owned();
+    (std::env::var(&variable).ok()? == *value).then_some(variable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn entry_of(text: &str) -> Result<(String, String), String> {
-        let (option, value) = text.parse::<toml::Table>().unwrap().into_iter().next().unwrap();
-        entry(Path::new("x.toml"), option, value)
-    }
-
-    #[test]
-    fn values_become_text_and_unknown_options_are_named() {
-        assert_eq!(entry_of("lease = 30").unwrap().1, "30");
-        assert_eq!(entry_of("grace = 0.5").unwrap().1, "0.5");
-        assert_eq!(entry_of("fair = true").unwrap().1, "true");
-        assert_eq!(entry_of("store = \"sqlite:x\"").unwrap().1, "sqlite:x");
-        let error = entry_of("leese = 30").unwrap_err();
-        assert!(error.starts_with("x.toml: there is no option \"leese\"; there are store,"), "{error}");
-        assert!(entry_of("lease = [1]").unwrap_err().contains("lease = [1] is not a text"));
-    }
 
     #[test]
     fn every_own_option_is_an_argument_of_run() {

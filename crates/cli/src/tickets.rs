@@ -9,31 +9,37 @@ use bandog::{Locks, ReleaseError, RenewError, Ticket};
 use serde_json::json;
 
 use crate::args::{Acquire, Redeem};
-use crate::connect::connect;
+use crate::connect::{Label, connect};
 use crate::exit::Exit;
 use crate::held::Request;
 use crate::note::millis;
 use crate::say::{Failure, Say};
 use crate::settings::Settings;
+use crate::signals::Interrupts;
 use crate::wait::{Wait, exit};
 
 const VARIABLE: &str = "BANDOG_TICKET";
+/// What others see of a ticket's holder.
+const USUAL: &str = "ticket";
 
 pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
-    let locks = connect(&args.store, settings, args.lock.label.as_deref().unwrap_or("ticket")).await?;
+    let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), USUAL)).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, say };
-    let got = wait.get(&request).await;
-    let ticket = match got {
-        Ok(got) => got.held.detach().await.map_err(|error| Failure::new(exit(error.kind()), error.to_string())),
-        Err(failure) => Err(failure),
-    };
-    let printed = match ticket {
-        Ok(ticket) => print(&ticket, args, say, &locks).await,
-        Err(failure) => Err(failure),
-    };
+    let ended = hand_out(&wait, &request, args).await;
     drop(locks.shutdown().await);
-    printed
+    ended
+}
+
+async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire) -> Result<Exit, Failure> {
+    let mut interrupts = Interrupts::new();
+    let got = wait.get(request, &mut interrupts).await?;
+    let ticket = got.held.detach().await.map_err(|error| failure(error.kind(), &error))?;
+    if let Some(signal) = interrupts.caught() {
+        drop(ticket.release(wait.locks).await);
+        return Err(wait.interrupted(signal));
+    }
+    print(&ticket, args, wait.say, wait.locks).await
 }
 
 async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Result<Exit, Failure> {
@@ -57,8 +63,9 @@ async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Res
 
 pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
-    let locks = connect(&args.store, settings, "ticket").await?;
-    let left = ticket.renew(&locks).await.map_err(|error: RenewError| failure(error.kind(), &error))?;
+    let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
+    let lost = |error: RenewError| failure(error.kind(), &error).about(ticket.name());
+    let left = ticket.renew(&locks).await.map_err(lost)?;
     if say.is_wordy() {
         let text = format!("{} is held for another {}", ticket.name().escape_debug(), crate::note::short(left));
         let json = json!({ "lock": ticket.name(), "token": ticket.token().to_string(), "lease_left_ms": millis(left) });
@@ -69,8 +76,9 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
 
 pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
-    let locks = connect(&args.store, settings, "ticket").await?;
-    ticket.release(&locks).await.map_err(|error: ReleaseError| failure(error.kind(), &error))?;
+    let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
+    let lost = |error: ReleaseError| failure(error.kind(), &error).about(ticket.name());
+    ticket.release(&locks).await.map_err(lost)?;
     if say.is_wordy() {
         let json = json!({ "lock": ticket.name(), "released": true });
         let text = format!("{} is released", ticket.name().escape_debug());

@@ -36,10 +36,15 @@ pub(crate) struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    pub(crate) async fn get(&self, request: &Request) -> Result<Got, Failure> {
+    pub(crate) async fn get(&self, request: &Request, interrupts: &mut Interrupts) -> Result<Got, Failure> {
         let began = Clock::system().now();
         let waits = !self.args.nonblock && self.args.wait.is_none_or(|wait| !wait.is_zero());
-        let held = if waits { self.patiently(request, began).await? } else { self.at_once(request).await? };
+        let got = async { if waits { self.patiently(request, began).await } else { self.at_once(request).await } };
+        let held = tokio::select! {
+            biased;
+            signal = interrupts.next() => return Err(self.interrupted(signal)),
+            held = got => held?,
+        };
         let was_shown = self.say.was_waiting();
         let waited = since(began);
         let hold = held.hold();
@@ -59,7 +64,6 @@ impl Wait<'_> {
     }
 
     async fn patiently(&self, request: &Request, began: Moment) -> Result<Held, Failure> {
-        let mut interrupts = Interrupts::new();
         let mut acquire = pin!(request.acquire());
         let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + PATIENCE, LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -67,7 +71,6 @@ impl Wait<'_> {
         loop {
             tokio::select! {
                 biased;
-                signal = interrupts.next() => return Err(Failure::new(Exit::Interrupted(signal), "")),
                 ended = &mut acquire => return match ended {
                     Ok(held) => Ok(held),
                     Err(AcquireError::Timeout { waited, .. }) => Err(self.busy(Some(waited)).await),
@@ -97,6 +100,12 @@ impl Wait<'_> {
         let scene = Scene::of(self.locks, &self.args.name).await.without_us();
         self.say.note(&self.args.name, &Note::Busy { scene, waited });
         Failure::new(Exit::Busy(self.args.conflict_exit_code), "")
+    }
+
+    /// A signal came while the lock was waited for, or before anything was done with it.
+    pub(crate) fn interrupted(&self, signal: i32) -> Failure {
+        self.say.note(&self.args.name, &Note::Interrupted { signal });
+        Failure::new(Exit::Interrupted(signal), "")
     }
 }
 
