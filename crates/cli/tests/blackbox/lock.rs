@@ -74,12 +74,13 @@ pub(crate) fn of(stage: &Stage, sub: &str) {
 }
 
 pub(crate) fn lease(stage: &Stage, sub: &str) {
-    let _job = holds(stage, sub, "--lease 1h");
+    let _job = holds(stage, sub, "--lease 10m");
     let left =
         stage.line("run -n --json job -- true").run().is(75).event("busy")["holders"][0]["lease_left_ms"].clone();
     let left = left.as_u64().expect("a number");
-    assert!((3_000_000..=3_600_000).contains(&left), "{left}");
-    asks(stage, sub, "--lease 1ms").run().is(64).says("too short");
+    assert!((500_000..=600_000).contains(&left), "{left}");
+    asks(stage, sub, "--lease 9ms").run().is(64).says("too short");
+    asks(stage, sub, "--lease 601s").run().is(64).says("too long");
 }
 
 pub(crate) fn fair(stage: &Stage, sub: &str) {

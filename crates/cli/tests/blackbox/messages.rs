@@ -22,7 +22,7 @@ fn plain(text: &str) -> String {
 fn a_wait_away_from_a_terminal_is_one_line_per_holder() {
     let stage = Stage::new();
     let one = stage.hold("--label one");
-    let two = stage.line("run --json --label two job").piped().sh("echo ready $$; read _").start();
+    let two = stage.line("run --json --label two job").piped().sh("echo ready $$; read _; true").start();
     two.await_err("\"place\":1");
     let waits = stage.line("run job -- true").start();
     assert_eq!(
@@ -86,7 +86,7 @@ fn a_store_that_cannot_be_used_is_named_with_its_path_and_the_reason() {
     for (file, reason) in [
         ("garbage.db", "garbage.db is damaged or not a database"),
         ("folder", "folder is a directory, not a file"),
-        ("file/locks.db", "file/locks.db: Not a directory"),
+        ("file/locks.db", "file leads over something that is no directory"),
     ] {
         let url = stage.url(file);
         let outcome = stage.line(&format!("run --store {url} job -- true")).run().is(69);

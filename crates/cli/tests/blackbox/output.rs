@@ -8,12 +8,12 @@ use crate::stage::Stage;
 /// Runs the subcommand so that it succeeds.
 fn works<'a>(stage: &'a Stage, sub: &str, options: &str) -> Outcome<'a> {
     let ticket = stage.line("acquire --of 100 tickets").run().is(0).out;
-    let line = match sub {
-        "run" => stage.line(&format!("run {options} job -- true")),
-        "acquire" => stage.line(&format!("acquire {options} --of 100 job-to-take")),
-        _ => stage.line(&format!("{sub} {options}")),
+    let outcome = match sub {
+        "run" => stage.line(&format!("run {options} job -- true")).run(),
+        "acquire" => stage.line(&format!("acquire {options} --of 100 job-to-take")).run(),
+        _ => stage.line(&format!("{sub} {options}")).fed(&ticket),
     };
-    line.fed(&ticket).is(0)
+    outcome.is(0)
 }
 
 /// Runs the subcommand so that it fails: busy, or with a ticket that is over.

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin};
 use std::time::Duration;
 
 use bandog::Clock;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 
 use crate::stage::Stage;
@@ -56,14 +56,27 @@ impl<'a> Running<'a> {
 
     /// Waits until it has said `text` on standard output, in a whole line.
     pub(crate) fn await_out(&self, text: &str) -> String {
-        until(format_args!("{text:?} on the output of {:?}, which says {}", self.shown, self.err()), || {
-            whole_line(&self.out(), text)
-        })
+        self.await_line(text, || self.out())
     }
 
     /// The same on standard error.
     pub(crate) fn await_err(&self, text: &str) -> String {
-        until(format_args!("{text:?} in the messages of {:?}", self.shown), || whole_line(&self.err(), text))
+        self.await_line(text, || self.err())
+    }
+
+    fn await_line(&self, text: &str, said: impl Fn() -> String) -> String {
+        until(format_args!("{text:?} of {:?}", self.shown), || {
+            // Asked first: what it said before its end is there to be read.
+            let is_over = self.is_over();
+            let line = whole_line(&said(), text);
+            assert!(line.is_some() || !is_over, "{:?} ended before {text:?}: {}{}", self.shown, self.out(), self.err());
+            line
+        })
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.child)), options).unwrap().is_some()
     }
 
     /// The process id of a command that said `ready` and its number.
@@ -89,10 +102,6 @@ impl<'a> Running<'a> {
     pub(crate) fn finish(mut self) -> Outcome<'a> {
         self.stdin = None;
         self.wait()
-    }
-
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
     }
 
     pub(crate) fn wait(mut self) -> Outcome<'a> {

@@ -64,12 +64,11 @@ fn a_waiter_killed_outright_is_passed_over() {
 }
 
 #[test]
-fn no_command_runs_while_another_waits_for_the_same_lock() {
+fn a_wait_that_is_over_runs_nothing() {
     let stage = Stage::new();
     let job = stage.hold("");
-    let mut waits = stage.line("run -w 0.4 job -- touch ran").start();
+    let waits = stage.line("run -w 0.4 job -- touch ran").start();
     waits.await_err("waiting for ");
-    assert!(!waits.has_ended() || !stage.path("ran").exists());
     waits.wait().is(75).says("bandog: job: busy after 0.");
     assert!(!stage.path("ran").exists());
     job.finish().is(0);
