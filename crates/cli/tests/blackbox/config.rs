@@ -53,7 +53,7 @@ fn options_of_the_command_have_the_same_order() {
     let stage = Stage::new();
     let _job = stage.hold("");
     stage.write("config/bandog/config.toml", "conflict_exit_code = 33\nwait = 0.1\n");
-    stage.line("run job -- true").run().is(33).says("busy after 0.");
+    stage.line("run job -- true").run().is(33).says("busy after ");
     stage.line("acquire job").run().is(33);
     stage.line("run job -- true").env("BANDOG_CONFLICT_EXIT_CODE", "34").run().is(34);
     stage.line("run -E 35 job -- true").env("BANDOG_CONFLICT_EXIT_CODE", "34").run().is(35);

@@ -13,7 +13,13 @@ fn contend(stage: &Stage, runs: u32, script: &str) {
     let repeat =
         format!("i=0; while [ $i -lt {runs} ]; do {BANDOG} run -q job -- sh -c '{script}' || exit; i=$((i+1)); done");
     let start = || {
-        Command::new("sh").arg("-c").arg(&repeat).current_dir(stage.path("")).env("BANDOG_STORE", stage.store()).spawn()
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(&repeat).current_dir(stage.path("")).env_clear();
+        shell
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", stage.path(""))
+            .env("BANDOG_STORE", stage.store());
+        shell.spawn()
     };
     let shells: Vec<_> = (0..PROCESSES).map(|_| start().unwrap()).collect();
     for mut shell in shells {

@@ -41,7 +41,7 @@ pub(crate) fn nonblock(stage: &Stage, sub: &str) {
 
 pub(crate) fn wait(stage: &Stage, sub: &str) {
     let job = stage.hold("");
-    asks(stage, sub, "-w 0.1").run().is(75).says("job: busy after 0.");
+    asks(stage, sub, "-w 0.1").run().is(75).says("job: busy after ");
     asks(stage, sub, "-w 0").run().is(75).says("wait for it with --wait");
     let waits = asks(stage, sub, "--wait 1h").start();
     waits.await_err("waiting for ");
@@ -77,7 +77,7 @@ pub(crate) fn lease(stage: &Stage, sub: &str) {
     let _job = holds(stage, sub, "--lease 10m");
     let left =
         stage.line("run -n --json job -- true").run().is(75).event("busy")["holders"][0]["lease_left_ms"].clone();
-    let left = left.as_u64().expect("a number");
+    let left = left.as_u64().unwrap();
     assert!((500_000..=600_000).contains(&left), "{left}");
     asks(stage, sub, "--lease 9ms").run().is(64).says("too short");
     asks(stage, sub, "--lease 601s").run().is(64).says("too long");
@@ -87,10 +87,12 @@ pub(crate) fn fair(stage: &Stage, sub: &str) {
     let job = stage.hold("--fair");
     let mut waiters = Vec::new();
     for place in 1..=3 {
-        let line = stage.line(&format!("{sub} --fair --json --lease 500ms job"));
-        let line = if sub == "run" { line.sh(&format!("echo {place} >> order")) } else { line };
-        let waiter = line.start();
-        waiter.await_err(&format!("\"place\":{place}"));
+        let waiter = if sub == "run" {
+            stage.line("run --fair --json job").sh(&format!("echo {place} >> order")).start()
+        } else {
+            stage.line("acquire --fair --json --lease 500ms job").start()
+        };
+        stage.await_waiters(place);
         waiters.push(waiter);
     }
     job.finish().is(0);
@@ -103,7 +105,7 @@ pub(crate) fn fair(stage: &Stage, sub: &str) {
 
 fn token(waiter: Running<'_>) -> u64 {
     let acquired = waiter.wait().is(0).event("acquired");
-    acquired["token"].as_str().expect("a text").parse().expect("a number")
+    acquired["token"].as_str().unwrap().parse().unwrap()
 }
 
 pub(crate) fn conflict_exit_code(stage: &Stage, sub: &str) {
@@ -129,7 +131,7 @@ pub(crate) fn label(stage: &Stage, sub: &str) {
     let given = holds(stage, sub, "--of 2 --label night-shift");
     let holders = stage.line("run -n --of 2 --json job -- true").run().is(75).event("busy")["holders"].clone();
     let labels: Vec<&str> =
-        holders.as_array().expect("a list").iter().map(|holder| holder["label"].as_str().expect("a text")).collect();
+        holders.as_array().unwrap().iter().map(|holder| holder["label"].as_str().unwrap()).collect();
     assert_eq!(labels, [if sub == "run" { "sh" } else { "ticket" }, "night-shift"]);
     drop((usual, given));
 }

@@ -1,6 +1,7 @@
 //! The command from outside: real processes on a real store, each test in a directory of its own.
 //!
 //! `options` and `exits` walk over everything that clap and the table of exit codes know, and fail for what has no case.
+#![expect(clippy::unwrap_used, reason = "a part of tests")]
 
 mod command;
 mod config;

@@ -93,14 +93,14 @@ fn bandog() -> clap::Command {
 
 fn subcommand(name: &str) -> clap::Command {
     let root = bandog();
-    if name == "bandog" { root } else { root.find_subcommand(name).expect("a subcommand").clone() }
+    if name == "bandog" { root } else { root.find_subcommand(name).unwrap().clone() }
 }
 
 fn play(sub: &str, option: &str, case: fn(&Stage, &str)) {
     let stage = Stage::new();
     case(&stage, sub);
     let command = subcommand(sub);
-    let arg = command.get_arguments().find(|arg| arg.get_id() == option).expect("an option of clap's");
+    let arg = command.get_arguments().find(|arg| arg.get_id() == option).unwrap();
     let mut spellings: Vec<String> = arg.get_long().map(|long| format!("--{long}")).into_iter().collect();
     spellings.extend(arg.get_short().map(|short| format!("-{short}")));
     spellings.extend(arg.get_env().map(|variable| format!("{}=", variable.display())));

@@ -48,7 +48,7 @@ pub(crate) fn man(stage: &Stage, _: &str) {
     for name in [String::new()].into_iter().chain(names) {
         let page = stage.line(&format!("man {name}")).run().is(0).is_silent().out;
         let title = format!("bandog{}{name}", if name.is_empty() { "" } else { "-" });
-        let title_line = page.lines().find(|line| line.starts_with(".TH ")).expect("a title").to_owned();
+        let title_line = page.lines().find(|line| line.starts_with(".TH ")).unwrap().to_owned();
         assert!(title_line.contains(&format!(" {title} ")), "{title_line}");
         for text in [".SH NAME", ".SH \"EXIT STATUS\"", "the maximum hold was exceeded"] {
             assert!(page.contains(text), "{text:?} is not in the page of {title}");

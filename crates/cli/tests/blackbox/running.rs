@@ -1,5 +1,4 @@
 //! A command that runs, and how it ended.
-#![expect(clippy::unwrap_used, reason = "a part of tests")]
 
 use std::fmt;
 use std::fs;

@@ -1,5 +1,4 @@
 //! Where a test plays: a directory with a store, a home and nothing else, and the command lines that were played in it.
-#![expect(clippy::unwrap_used, reason = "a part of tests")]
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::running::{Outcome, Running};
+use crate::running::{Outcome, Running, until};
 
 /// The program under test.
 pub(crate) const BANDOG: &str = env!("CARGO_BIN_EXE_bandog");
@@ -98,6 +97,20 @@ impl Stage {
         let outcome = self.line("run -n -q job -- true").run();
         assert!(matches!(outcome.code, Some(0 | 75)), "{outcome:?}");
         outcome.code == Some(0)
+    }
+
+    /// Waits until so many wait for `job`.
+    pub(crate) fn await_waiters(&self, count: usize) {
+        let locks = bandog::blocking::Locks::connect(&self.store()).unwrap();
+        until(format_args!("{count} waiters"), || {
+            let waiters = locks.inspect("job").unwrap()?.record.waiters.len();
+            (waiters == count).then_some(())
+        });
+    }
+
+    /// Revokes `job`.
+    pub(crate) fn revoke(&self, reason: &str) {
+        bandog::blocking::Locks::connect(&self.store()).unwrap().revoke("job", reason).unwrap();
     }
 
     pub(crate) fn removed_store(&self) {
