@@ -13,7 +13,7 @@ const OBEDIENT: &str = "trap 'echo term; exit 3' TERM; echo ready $$; while :; d
 pub(crate) fn words(stage: &Stage, _: &str) {
     let line =
         stage.line("run job -- printf").arg("<%s>").arg("a  b").arg("").arg("-n").arg("--").arg("$HOME").arg("ä\n");
-    line.run().is(0).prints("<a  b><><-n><--><$HOME><ä\n>").is_silent();
+    line.run().is(0).prints("<a  b><><-n><--><$HOME><ä\n>").silent();
     stage.line("run job").run().is(64).says("<COMMAND>");
     stage.line("run job true").run().is(64).says("The command comes after two dashes: bandog run NAME -- COMMAND");
 }
@@ -29,7 +29,7 @@ pub(crate) fn max_hold(stage: &Stage, _: &str) {
     outcome.says("bandog: job: held for 0.3s, its maximum; the command has 5.0s to end (TERM sent, then KILL)\n");
     let outcome = stage.line("run --grace 0.2 job").env("BANDOG_MAX_HOLD", "0.3").sh(STUBBORN).run().is(91);
     assert!(outcome.out.contains("term\n"), "{outcome:?}");
-    stage.line("run --max-hold 1h job -- true").run().is(0).is_silent();
+    stage.line("run --max-hold 1h job -- true").run().is(0).silent();
     stage.line("run --max-hold soon job -- true").run().is(64).says("not a duration");
     assert!(stage.is_free());
 }
@@ -73,15 +73,15 @@ pub(crate) fn grace(stage: &Stage, _: &str) {
     wrong.says(
         "bandog: --grace 17s does not fit: a renewal needs 13s of the lease (30s), so the grace must be less than 17s",
     );
-    stage.line("run --lease 30s --grace 16.9s job -- true").run().is(0).is_silent();
-    stage.line("run --lease 30s --grace 20s --on-lost kill job -- true").run().is(0).is_silent();
+    stage.line("run --lease 30s --grace 16.9s job -- true").run().is(0).silent();
+    stage.line("run --lease 30s --grace 20s --on-lost kill job -- true").run().is(0).silent();
 }
 
 #[test]
 fn the_command_gets_four_variables_and_no_others() {
     let stage = Stage::new();
     let script = "env | grep ^BANDOG_ | sort";
-    let outcome = stage.line("run job").without("BANDOG_STORE").sh(script).run().is(0).is_silent();
+    let outcome = stage.line("run job").without("BANDOG_STORE").sh(script).run().is(0).silent();
     let keys: Vec<&str> = outcome.out.lines().map(|line| line.split('=').next().unwrap()).collect();
     assert_eq!(keys, ["BANDOG_HOLDER", "BANDOG_NAME", "BANDOG_TOKEN", "BANDOG_WAITED_MS"]);
     let value = |key: &str| outcome.out.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).unwrap();

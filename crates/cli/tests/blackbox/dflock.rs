@@ -34,7 +34,7 @@ fn busy_is_1_or_what_was_asked_for() {
 #[test]
 fn codes_of_the_command_are_passed_on() {
     let stage = Stage::new();
-    stage.dflock("file sh -c").arg("exit 42").run().is(42).is_silent();
+    stage.dflock("file sh -c").arg("exit 42").run().is(42).silent();
     stage.dflock("file sh -c").arg("kill -TERM $$").run().is(143);
     stage.dflock("file no-such-command-anywhere").run().is(127);
     stage.dflock("file .").run().is(126);
@@ -78,7 +78,7 @@ fn what_has_no_meaning_here_is_passed_over() {
 fn verbose_says_what_happens() {
     let stage = Stage::new();
     stage.dflock("--verbose file true").run().is(0).says(": acquired after ");
-    stage.dflock("file true").run().is(0).is_silent();
+    stage.dflock("file true").run().is(0).silent();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::stage::Stage;
 fn good_ones_are_taken() {
     let stage = Stage::new();
     for good in ["90s", "1h30m", "0.5", "500ms", "1m 30s", "2", "1day", ".5", "1e1"] {
-        stage.line("run --wait").arg(good).words("job -- true").run().is(0).is_silent();
+        stage.line("run --wait").arg(good).words("job -- true").run().is(0).silent();
     }
 }
 

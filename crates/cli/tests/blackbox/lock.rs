@@ -119,9 +119,9 @@ pub(crate) fn conflict_exit_code(stage: &Stage, sub: &str) {
 
 pub(crate) fn on_busy(stage: &Stage, sub: &str) {
     let _job = stage.hold("");
-    asks(stage, sub, "-n --on-busy skip").run().is(0).is_silent().prints("");
-    asks(stage, sub, "-n --json --on-busy skip").run().is(0).is_silent().prints("");
-    asks(stage, sub, "-w 0.1").env("BANDOG_ON_BUSY", "skip").run().is(0).is_silent().prints("");
+    asks(stage, sub, "-n --on-busy skip").run().is(0).silent().prints("");
+    asks(stage, sub, "-n --json --on-busy skip").run().is(0).silent().prints("");
+    asks(stage, sub, "-w 0.1").env("BANDOG_ON_BUSY", "skip").run().is(0).silent().prints("");
     asks(stage, sub, "-n --on-busy fail").env("BANDOG_ON_BUSY", "skip").run().is(75);
     asks(stage, sub, "-n --on-busy laugh").run().is(64).says("[possible values: fail, skip]");
 }

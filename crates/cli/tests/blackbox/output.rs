@@ -38,13 +38,13 @@ pub(crate) fn verbose(stage: &Stage, sub: &str) {
         let outcome = works(stage, sub, option);
         assert!(format!("{}{}", outcome.err, outcome.out).contains(said), "{outcome:?}");
     }
-    works(stage, sub, "").is_silent();
+    works(stage, sub, "").silent();
     stage.line(sub).words("-v -q job").run().is(64);
 }
 
 pub(crate) fn quiet(stage: &Stage, sub: &str) {
     let _held = stage.line("run held").hold();
-    works(stage, sub, "-q").is_silent();
+    works(stage, sub, "-q").silent();
     for option in ["-q", "--quiet"] {
         let outcome = fails(stage, sub, option);
         let is_error = matches!(sub, "renew" | "release");

@@ -10,7 +10,7 @@ use crate::stage::Stage;
 pub(crate) fn help(stage: &Stage, sub: &str) {
     let sub = if sub == "bandog" { "" } else { sub };
     for option in ["-h", "--help"] {
-        let outcome = stage.line(sub).arg(option).run().is(0).is_silent();
+        let outcome = stage.line(sub).arg(option).run().is(0).silent();
         assert!(outcome.out.contains("Usage: ") && outcome.out.contains("--help"), "{outcome:?}");
         if matches!(sub, "" | "run" | "acquire") {
             assert!(outcome.out.contains("75      busy, or the wait is over (another code: -E)"), "{outcome:?}");
@@ -29,7 +29,7 @@ pub(crate) fn version(stage: &Stage, _: &str) {
 
 pub(crate) fn completions(stage: &Stage, _: &str) {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = stage.line(&format!("completions {shell}")).run().is(0).is_silent().out;
+        let script = stage.line(&format!("completions {shell}")).run().is(0).silent().out;
         for word in ["acquire", "completions", "max-hold", "on-lost", "bandog"] {
             assert!(script.contains(word), "{shell} knows nothing of {word}");
         }
@@ -46,7 +46,7 @@ pub(crate) fn completions(stage: &Stage, _: &str) {
 pub(crate) fn man(stage: &Stage, _: &str) {
     let names: Vec<String> = Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     for name in [String::new()].into_iter().chain(names) {
-        let page = stage.line(&format!("man {name}")).run().is(0).is_silent().out;
+        let page = stage.line(&format!("man {name}")).run().is(0).silent().out;
         let title = format!("bandog{}{name}", if name.is_empty() { "" } else { "-" });
         let title_line = page.lines().find(|line| line.starts_with(".TH ")).unwrap().to_owned();
         assert!(title_line.contains(&format!(" {title} ")), "{title_line}");

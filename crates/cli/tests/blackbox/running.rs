@@ -166,7 +166,7 @@ impl Outcome<'_> {
     }
 
     #[track_caller]
-    pub(crate) fn is_silent(self) -> Self {
+    pub(crate) fn silent(self) -> Self {
         assert_eq!(self.err, "", "{self:?}");
         self
     }

@@ -38,7 +38,7 @@ pub(crate) fn store(stage: &Stage, sub: &str) {
 pub(crate) fn config(stage: &Stage, sub: &str) {
     stage.write("wrong.toml", "lease = 'soon'\n");
     stage.write("right.toml", "lease = '20s'\n");
-    with(stage, sub, "--config right.toml", &[("BANDOG_CONFIG", "wrong.toml")]).is(0).is_silent();
+    with(stage, sub, "--config right.toml", &[("BANDOG_CONFIG", "wrong.toml")]).is(0).silent();
     let named = "bandog: wrong.toml: lease=\"soon\" is not a duration";
     with(stage, sub, "--config wrong.toml", &[]).is(64).says(named);
     with(stage, sub, "", &[("BANDOG_CONFIG", "wrong.toml")]).is(64).says(named);

@@ -8,11 +8,11 @@ use crate::stage::{BANDOG, Stage};
 
 /// The case of `--export` for the table in `options`.
 pub(crate) fn export(stage: &Stage, _: &str) {
-    let text = stage.line("acquire --export job").run().is(0).is_silent().out;
+    let text = stage.line("acquire --export job").run().is(0).silent().out;
     assert!(text.starts_with("BANDOG_TICKET=bandog1-"), "{text}");
     assert!(!stage.is_free());
     let script = format!("eval \"$1\"; echo $BANDOG_TOKEN; {BANDOG} renew && {BANDOG} release");
-    let outcome = stage.line("run outer -- sh -c").arg(script).arg("sh").arg(text).run().is(0).is_silent();
+    let outcome = stage.line("run outer -- sh -c").arg(script).arg("sh").arg(text).run().is(0).silent();
     assert!(outcome.out.trim().parse::<u64>().is_ok(), "{outcome:?}");
     assert!(stage.is_free());
 }
@@ -20,10 +20,10 @@ pub(crate) fn export(stage: &Stage, _: &str) {
 #[test]
 fn a_ticket_is_taken_renewed_and_released_by_three_processes() {
     let stage = Stage::new();
-    let ticket = stage.line("acquire --lease 10m job").run().is(0).is_silent().out;
+    let ticket = stage.line("acquire --lease 10m job").run().is(0).silent().out;
     assert_eq!(ticket.lines().count(), 1);
     assert!(!stage.is_free());
-    stage.line("renew").fed(&ticket).is(0).is_silent().prints("");
+    stage.line("renew").fed(&ticket).is(0).silent().prints("");
     stage.line("renew -v").fed(&ticket).is(0).prints("job is held for another 10m00s\n");
     assert!(!stage.is_free());
     stage.line("release -v").fed(&ticket).is(0).prints("job is released\n");

@@ -44,7 +44,7 @@ fn an_interrupted_wait_says_nothing() {
     let waits = stage.line("run -q job -- true").start();
     stage.await_waiters(1);
     waits.signal(Signal::INT);
-    waits.wait().is(130).is_silent();
+    waits.wait().is(130).silent();
 }
 
 #[test]
