@@ -142,7 +142,7 @@ pub struct LockArgs {
     /// Permits that the semaphore has
     #[arg(long, value_name = "M", conflicts_with = "shared")]
     pub of: Option<u32>,
-    /// How long the lock lasts without renewal; `run` renews it [default: 30s]
+    /// How long the lock lasts without renewal, at most 10m; `run` renews it [default: 30s]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub lease: Option<Duration>,
     /// First come, first served, among all processes

@@ -1,0 +1,129 @@
+//! The options about the command under the lock: cases for the table in `options`, and what the command gets.
+
+use rustix::process::Signal;
+
+use crate::running::until;
+use crate::stage::Stage;
+
+/// A command that says `term` when it is asked to end, and does not.
+const STUBBORN: &str = "trap 'echo term' TERM; echo ready $$; while :; do sleep 0.02; done";
+/// A command that says `term` when it is asked to end, and does.
+const OBEDIENT: &str = "trap 'echo term; exit 3' TERM; echo ready $$; while :; do sleep 0.02; done";
+
+pub(crate) fn words(stage: &Stage, _: &str) {
+    let line =
+        stage.line("run job -- printf").arg("<%s>").arg("a  b").arg("").arg("-n").arg("--").arg("$HOME").arg("ä\n");
+    line.run().is(0).prints("<a  b><><-n><--><$HOME><ä\n>").silent();
+    stage.line("run job").run().is(64).says("<COMMAND>");
+    stage.line("run job true").run().is(64).says("The command comes after two dashes: bandog run NAME -- COMMAND");
+}
+
+pub(crate) fn shell(stage: &Stage, _: &str) {
+    stage.line("run job -c").arg("echo $((1 + 1)) $0; exit 5").run().is(5).prints("2 /bin/sh\n");
+    stage.line("run job --command").arg("echo $BANDOG_NAME").run().is(0).prints("job\n");
+    stage.line("run job -c true -- true").run().is(64).says("cannot be used with");
+}
+
+pub(crate) fn max_hold(stage: &Stage, _: &str) {
+    let outcome = stage.line("run --max-hold 0.3 job").sh(OBEDIENT).run().is(91);
+    outcome.says("bandog: job: held for 0.3s, its maximum; the command has 5.0s to end (TERM sent, then KILL)\n");
+    let outcome = stage.line("run --grace 0.2 job").env("BANDOG_MAX_HOLD", "0.3").sh(STUBBORN).run().is(91);
+    assert!(outcome.out.contains("term\n"), "{outcome:?}");
+    stage.line("run --max-hold 1h job -- true").run().is(0).silent();
+    stage.line("run --max-hold soon job -- true").run().is(64).says("not a duration");
+    assert!(stage.is_free());
+}
+
+pub(crate) fn at_least(stage: &Stage, _: &str) {
+    let holds = stage.line("run --at-least 1h job").sh("echo done; exit 4").start();
+    let line = holds.await_err("(--at-least)");
+    assert!(line.starts_with("bandog: job: done; held for another 59m"), "{line}");
+    assert!(!stage.is_free(), "the command is done, the lock is held");
+    holds.signal(Signal::INT);
+    holds.wait().is(4).prints("done\n");
+    assert!(stage.is_free(), "an interrupt ends it");
+    let outcome = stage.line("run --json job -- true").env("BANDOG_AT_LEAST", "0.4").run().is(0);
+    assert!(outcome.event("released")["held_ms"].as_u64().unwrap() >= 400, "{outcome:?}");
+}
+
+pub(crate) fn on_lost(stage: &Stage, _: &str) {
+    // Each kind has its own test in `lost`; here is where the option comes from.
+    let holds = stage.line("run --lease 1s job").env("BANDOG_ON_LOST", "kill").sh(OBEDIENT).start();
+    holds.await_out("ready");
+    stage.removed_store();
+    let outcome = holds.wait().is(90).says("the command is stopped (KILL)");
+    assert!(!outcome.out.contains("term"), "{outcome:?}");
+    let holds = stage.line("run --lease 1s --on-lost term job").env("BANDOG_ON_LOST", "kill").sh(OBEDIENT).start();
+    holds.await_out("ready");
+    stage.removed_store();
+    let outcome = holds.wait().is(90);
+    assert!(outcome.out.contains("term\n"), "{outcome:?}");
+    let wrong = stage.line("run --on-lost cry job -- true").run().is(64);
+    wrong.says("[possible values: term, kill, notify, ignore]");
+}
+
+pub(crate) fn grace(stage: &Stage, _: &str) {
+    // Long enough for the command to obey, and not waited for when it has.
+    let line = stage.line("run --lease 10m --grace 5m --max-hold 0.2 job");
+    line.sh(OBEDIENT).run().is(91).says("the command has 5m00s to end").prints_after("ready", "term\n");
+    // Over at once for one that does not.
+    let line = stage.line("run --max-hold 0.2 job").env("BANDOG_GRACE", "0.1");
+    line.sh(STUBBORN).run().is(91).says("the command has 0.1s to end");
+    let wrong = stage.line("run --lease 30s --grace 17s job -- true").run().is(64);
+    wrong.says(
+        "bandog: --grace 17s does not fit: a renewal needs 13s of the lease (30s), so the grace must be less than 17s",
+    );
+    stage.line("run --lease 30s --grace 16.9s job -- true").run().is(0).silent();
+    stage.line("run --lease 30s --grace 20s --on-lost kill job -- true").run().is(0).silent();
+}
+
+#[test]
+fn the_command_gets_four_variables_and_no_others() {
+    let stage = Stage::new();
+    let script = "env | grep ^BANDOG_ | sort";
+    let outcome = stage.line("run job").without("BANDOG_STORE").sh(script).run().is(0).silent();
+    let keys: Vec<&str> = outcome.out.lines().map(|line| line.split('=').next().unwrap()).collect();
+    assert_eq!(keys, ["BANDOG_HOLDER", "BANDOG_NAME", "BANDOG_TOKEN", "BANDOG_WAITED_MS"]);
+    let value = |key: &str| outcome.out.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).unwrap();
+    assert_eq!(value("BANDOG_NAME"), "job");
+    assert!(value("BANDOG_TOKEN").parse::<u64>().unwrap() > 0);
+    assert!(value("BANDOG_WAITED_MS").parse::<u64>().is_ok());
+    assert!(stage.path("state/bandog/locks.db").exists(), "the default store is in the state directory");
+}
+
+#[test]
+fn the_holder_id_is_the_one_that_others_see() {
+    let stage = Stage::new();
+    let job = stage.line("run job").piped().sh("echo ready $BANDOG_HOLDER; read _").start();
+    let told = job.await_out("ready");
+    let seen = stage.line("run -n --json job -- true").run().is(75).event("busy");
+    assert_eq!(told, format!("ready {}", seen["holders"][0]["id"].as_str().unwrap()));
+    assert_eq!(seen["holders"][0]["pid"], job.id());
+}
+
+#[test]
+fn standard_input_reaches_the_command() {
+    let stage = Stage::new();
+    stage.line("run job -- cat").fed("one\ntwo\n").is(0).prints("one\ntwo\n");
+    let text = "x".repeat(300_000);
+    assert_eq!(stage.line("run job -- wc -c").fed(&text).is(0).out.trim(), "300000");
+}
+
+#[test]
+fn a_command_that_cannot_run_releases_the_lock() {
+    let stage = Stage::new();
+    stage.line("run job -- /nowhere/at/all").run().is(127).says("/nowhere/at/all");
+    assert!(stage.is_free());
+    stage.line("run job -- /").run().is(126);
+    assert!(stage.is_free());
+}
+
+#[test]
+fn when_the_command_is_killed_with_the_wrapper_nothing_of_it_is_left() {
+    let stage = Stage::new();
+    let job = stage.hold("--lease 1s");
+    let inner = job.inner();
+    job.signal(Signal::KILL);
+    until("the command is gone", || (!crate::lost::is_alive(inner)).then_some(()));
+    stage.line("run job -- true").run().is(0);
+}

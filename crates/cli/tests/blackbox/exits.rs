@@ -1,0 +1,111 @@
+//! Every exit code has a case here; the walk over the table of codes fails for one that has none.
+
+use bandog_cli::exit::TABLE;
+use rustix::process::Signal;
+
+use crate::stage::Stage;
+
+/// One test per row, `the code as in the table: what it means = the case`.
+macro_rules! codes {
+    ($($code:literal: $name:ident = $case:ident;)*) => {
+        const CODES: &[&str] = &[$($code),*];
+
+        $(#[test]
+        fn $name() {
+            let stage = Stage::new();
+            $case(&stage);
+            let codes = stage.codes.borrow();
+            assert!(codes.iter().any(|code| fits($code, *code)), "the case never ended with {}: {codes:?}", $code);
+        })*
+    };
+}
+
+codes! {
+    "0..255": the_code_of_the_command_is_passed_on = own;
+    "128+N": a_command_ended_by_a_signal_is_128_and_its_number = killed;
+    "64": wrong_usage_is_64 = usage;
+    "69": a_store_that_cannot_be_used_is_69 = unavailable;
+    "75": busy_is_75 = busy;
+    "90": a_lost_lease_is_90 = lost;
+    "91": a_maximum_hold_exceeded_is_91 = max_hold;
+    "126": a_command_that_cannot_be_executed_is_126 = not_executable;
+    "127": a_command_that_is_not_there_is_127 = not_found;
+    "130": an_interrupted_wait_is_130 = interrupted;
+}
+
+fn fits(key: &str, code: i32) -> bool {
+    match key {
+        "0..255" => (0..=255).contains(&code),
+        "128+N" => code > 128,
+        number => number == code.to_string(),
+    }
+}
+
+#[test]
+fn every_code_of_the_table_has_a_case() {
+    let listed: Vec<&str> = TABLE.iter().map(|(code, _)| *code).collect();
+    assert_eq!(listed, CODES);
+}
+
+fn own(stage: &Stage) {
+    for code in [0, 1, 64, 69, 75, 90, 91, 126, 127, 130, 200, 255] {
+        stage.line("run job").sh(&format!("exit {code}")).run().is(code).silent();
+    }
+}
+
+fn killed(stage: &Stage) {
+    stage.line("run job").sh("kill -KILL $$").run().is(137);
+    stage.line("run job").sh("kill -TERM $$").run().is(143);
+    assert!(stage.is_free());
+}
+
+fn usage(stage: &Stage) {
+    for wrong in
+        ["", "fly", "run", "run job", "run --wat job -- true", "run -n -w 3 job -- true", "run --store x job -- true"]
+    {
+        let outcome = stage.line(wrong).run().is(64);
+        assert!(!outcome.err.is_empty(), "{outcome:?}");
+    }
+}
+
+fn unavailable(stage: &Stage) {
+    stage.line(&format!("run --store {} job -- true", stage.url(""))).run().is(69);
+    let ticket = stage.line("acquire job").run().is(0).out;
+    stage.line(&format!("release --store {}", stage.url(""))).fed(&ticket).is(69);
+}
+
+fn busy(stage: &Stage) {
+    let _job = stage.hold("");
+    stage.line("run -n job -- true").run().is(75);
+    stage.line("run -w 0.1 job -- true").run().is(75);
+    stage.line("acquire -n job").run().is(75).prints("");
+}
+
+fn lost(stage: &Stage) {
+    let job = stage.hold("--lease 1s");
+    stage.removed_store();
+    job.wait().is(90);
+}
+
+fn max_hold(stage: &Stage) {
+    stage.line("run --max-hold 0.2 job -- sleep 1000").run().is(91);
+}
+
+fn not_executable(stage: &Stage) {
+    stage.write("text", "not a program");
+    stage.line("run job -- ./text").run().is(126).says("./text");
+    stage.line("run job -- .").run().is(126);
+}
+
+fn not_found(stage: &Stage) {
+    stage.line("run job -- no-such-command-anywhere").run().is(127).says("no-such-command-anywhere: not found");
+    stage.line("run job -- ./nothing").run().is(127);
+}
+
+fn interrupted(stage: &Stage) {
+    let _job = stage.hold("");
+    let waits = stage.line("run job -- true").start();
+    waits.await_err("waiting for ");
+    waits.signal(Signal::INT);
+    waits.wait().is(130);
+}

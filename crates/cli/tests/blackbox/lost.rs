@@ -1,0 +1,133 @@
+//! The lease is lost: the command is gone before anybody else can have the lock, and the code says so.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::running::{until, uptime};
+use crate::stage::Stage;
+
+/// Writes the time until it is killed; TERM is heard and passed over.
+const CLOCK: &str = "trap 'echo term' TERM; echo ready $$; \
+    while :; do read now _ < /proc/uptime; echo $now >> times; sleep 0.01; done";
+
+/// Whether the process is there and no zombie.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn last_time(stage: &Stage) -> f64 {
+    stage.read("times").lines().last().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_removed_store_ends_the_command_before_the_lease_does() {
+    let stage = Stage::new();
+    let job = stage.line("run --lease 1s job").sh(CLOCK).start();
+    job.await_out("ready");
+    until("the clock runs", || stage.path("times").exists().then_some(()));
+    stage.removed_store();
+    // The last renewal was before this, so the lease ends before a second from now.
+    let removed = uptime();
+    let outcome = job.wait().is(90).says("bandog: job: ").says("lost: ");
+    assert!(outcome.out.contains("term\n"), "TERM comes first: {outcome:?}");
+    assert!(last_time(&stage) < removed + 1.0, "alive at {}, removed at {removed}", last_time(&stage));
+}
+
+#[test]
+fn a_command_that_obeys_ends_by_itself_and_the_code_is_90_all_the_same() {
+    let stage = Stage::new();
+    let script = "exec 2> /dev/null; trap 'echo cleaned up; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
+    let job = stage.line("run --json job").sh(script).start();
+    job.await_out("ready");
+    stage.revoke("deploying");
+    let outcome = job.wait().is(90).prints("ready\ncleaned up\n");
+    let lost = outcome.event("lost");
+    assert_eq!(lost["lock"], "job");
+    assert!(lost["reason"].as_str().unwrap().contains("deploying"), "{lost}");
+    assert!(lost["action"].as_str().unwrap().contains("TERM"), "{lost}");
+}
+
+#[test]
+fn a_stopped_wrapper_loses_its_command_before_the_next_one_starts() {
+    let stage = Stage::new();
+    let job = stage.line("run --lease 2s job").sh(CLOCK).start();
+    let inner = job.inner();
+    let check = format!("if [ -e /proc/{inner} ]; then cat /proc/{inner}/stat; else echo it is gone; fi");
+    let next = stage.line("run --json job").sh(&check).start();
+    stage.await_waiters(1);
+    job.signal(Signal::STOP);
+    next.wait().is(0).prints("it is gone\n");
+    job.signal(Signal::CONT);
+    job.wait().is(90).says("lost: ");
+}
+
+#[test]
+fn on_lost_kill_does_not_ask() {
+    let stage = Stage::new();
+    let job = stage.line("run --lease 1s --on-lost kill job").sh(CLOCK).start();
+    job.await_out("ready");
+    until("the clock runs", || stage.path("times").exists().then_some(()));
+    stage.removed_store();
+    let removed = uptime();
+    let outcome = job.wait().is(90).says("bandog: job: lost: ").says("; the command is stopped (KILL)\n");
+    assert!(!outcome.out.contains("term"), "{outcome:?}");
+    assert!(last_time(&stage) < removed + 1.0);
+}
+
+#[test]
+fn on_lost_notify_lets_the_command_go_on_and_ends_with_90() {
+    let stage = Stage::new();
+    let job = stage.hold("--lease 1s --on-lost notify");
+    stage.removed_store();
+    let line = job.await_err("lost: ");
+    assert!(line.starts_with("bandog: job: lost: ") && line.ends_with("; the command goes on without it"), "{line}");
+    assert!(is_alive(job.inner()));
+    assert!(stage.is_free(), "somebody else can have it");
+    job.finish().is(90).prints_after("ready", "done\n");
+}
+
+#[test]
+fn on_lost_ignore_silent_and_ends_as_the_command_does() {
+    let stage = Stage::new();
+    let line = stage.line("run --lease 500ms --on-lost ignore job").piped();
+    let job = line.sh("echo ready $$; read _; echo done; exit 7").start();
+    job.await_out("ready");
+    stage.removed_store();
+    let end = uptime() + 1.0;
+    until("the lease is over", || (uptime() > end).then_some(()));
+    assert!(is_alive(job.inner()));
+    job.finish().is(7).silent().prints_after("ready", "done\n");
+}
+
+#[test]
+fn a_quiet_command_still_says_that_the_lease_was_lost() {
+    let stage = Stage::new();
+    let job = stage.hold("-q --lease 1s");
+    stage.removed_store();
+    job.wait().is(90).says("lost: ");
+}
+
+#[test]
+fn max_hold_kills_a_command_that_does_not_obey_and_keeps_the_lock_until_then() {
+    let stage = Stage::new();
+    let job = stage.line("run --max-hold 0.3 --grace 0.5 job").sh(CLOCK).start();
+    let inner = job.inner();
+    let check = format!("if [ -e /proc/{inner} ]; then cat /proc/{inner}/stat; else echo it is gone; fi");
+    let next = stage.line("run job").sh(&check).start();
+    let outcome = job.wait().is(91);
+    assert!(outcome.out.contains("term\n"), "{outcome:?}");
+    next.wait().is(0).prints("it is gone\n");
+}
+
+#[test]
+fn max_hold_in_the_url_keeps_the_lock_until_the_command_is_gone_too() {
+    let stage = Stage::new();
+    let store = stage.url("locks.db?max_hold=300ms");
+    let job = stage.line(&format!("run --store {store} --grace 0.5 job")).sh(CLOCK).start();
+    let inner = job.inner();
+    let check = format!("if [ -e /proc/{inner} ]; then cat /proc/{inner}/stat; else echo it is gone; fi");
+    let next = stage.line("run job").sh(&check).start();
+    job.wait().is(91).says("its maximum");
+    next.wait().is(0).prints("it is gone\n");
+}

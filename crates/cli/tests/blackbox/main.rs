@@ -1,0 +1,25 @@
+//! The command from outside: real processes on a real store, each test in a directory of its own.
+//!
+//! `options` and `exits` walk over everything that clap and the table of exit codes know, and fail for what has no case.
+#![expect(clippy::unwrap_used, reason = "a part of tests")]
+
+mod command;
+mod config;
+mod contention;
+mod dflock;
+mod durations;
+mod exits;
+mod kinds;
+mod lock;
+mod lost;
+mod messages;
+mod options;
+mod output;
+mod pages;
+mod running;
+mod secrets;
+mod signals;
+mod stage;
+mod store;
+mod tickets;
+mod waiting;

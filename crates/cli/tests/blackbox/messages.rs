@@ -1,0 +1,144 @@
+//! What the command says, to people and to programs.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::running::{Outcome, until};
+use crate::stage::Stage;
+
+/// The text with every number replaced by `#`, and the host by `HOST`.
+fn plain(text: &str) -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let mut plain = String::new();
+    for sign in text.replace(&host, "HOST").chars() {
+        let sign = if sign.is_ascii_digit() { '#' } else { sign };
+        if sign != '#' || !plain.ends_with('#') {
+            plain.push(sign);
+        }
+    }
+    plain
+}
+
+#[test]
+fn a_wait_away_from_a_terminal_is_one_line_per_holder() {
+    let stage = Stage::new();
+    let one = stage.hold("--label one");
+    let two = stage.line("run --json --label two job").piped().sh("echo ready $$; read _; true").start();
+    stage.await_waiters(1);
+    let waits = stage.line("run job -- true").start();
+    let first = plain(&waits.await_err("(one)"));
+    assert!(first.starts_with("bandog: job: waiting for #.#s, held by HOST/# (one) for #.#s; "), "{first}");
+    stage.await_waiters(2);
+    one.finish().is(0);
+    assert_eq!(
+        plain(&waits.await_err("(two)")),
+        "bandog: job: waiting for #.#s, held by HOST/# (two) for #.#s; next in line"
+    );
+    two.finish().is(0);
+    let outcome = waits.wait().is(0);
+    assert_eq!(outcome.err.lines().count(), 2, "{outcome:?}");
+}
+
+#[test]
+fn busy_names_the_holder_its_label_and_since_when() {
+    let stage = Stage::new();
+    let job = stage.hold("--label nightly");
+    let outcome = stage.line("run -n job -- true").run().is(75);
+    assert_eq!(plain(&outcome.err), "bandog: job: busy, held by HOST/# (nightly) for #.#s; wait for it with --wait\n");
+    assert!(outcome.err.contains(&format!("/{} ", job.id())), "{outcome:?}");
+    let outcome = stage.line("run -w 0.1 job -- true").run().is(75);
+    assert_eq!(plain(&outcome.err), "bandog: job: busy after #.#s, held by HOST/# (nightly) for #.#s\n");
+    let busy = stage.line("run --json -w 0.1 job -- true").run().is(75).event("busy");
+    let holder = &busy["holders"][0];
+    assert_eq!((&holder["label"], &holder["pid"]), (&"nightly".into(), &job.id().into()), "{busy}");
+    assert!(holder["held_ms"].is_u64() && holder["host"].is_string() && busy["waited_ms"].is_u64(), "{busy}");
+}
+
+#[test]
+fn verbose_tells_the_whole_story() {
+    let stage = Stage::new();
+    let outcome = stage.line("run -v job -- true").run().is(0);
+    let story = "bandog: job: acquired after #.#s, token #\nbandog: job: started, process #\nbandog: job: released after #.#s\n";
+    assert_eq!(plain(&outcome.err), story);
+}
+
+#[test]
+fn json_lines_parse_whatever_happens() {
+    let stage = Stage::new();
+    let events = |outcome: &Outcome<'_>| -> Vec<String> {
+        outcome.events().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect()
+    };
+    let told = stage.line("run --json --max-hold 0.2 --grace 0.1 job -- sleep 1000").run().is(91);
+    assert_eq!((&told.event("max_hold")["limit_ms"], &told.event("max_hold")["grace_ms"]), (&200.into(), &100.into()));
+    assert_eq!(events(&told), ["acquired", "started", "max_hold", "released"]);
+    let job = stage.hold("");
+    let waits = stage.line("run --json --at-least 0.1 job -- true").start();
+    waits.await_err("waiting");
+    job.finish().is(0);
+    assert_eq!(events(&waits.wait().is(0)), ["waiting", "acquired", "started", "at_least", "released"]);
+    let job = stage.hold("--json");
+    stage.revoke("deploying");
+    let lost = job.wait().is(90).event("lost");
+    assert!(lost["reason"].as_str().unwrap().contains("deploying"), "{lost}");
+}
+
+#[test]
+fn a_store_that_cannot_be_used_is_named_with_its_path_and_the_reason() {
+    let stage = Stage::new();
+    stage.write("garbage.db", &"this is no database. ".repeat(100));
+    std::fs::create_dir(stage.path("folder")).unwrap();
+    stage.write("file", "");
+    for (file, reason) in [
+        ("garbage.db", "garbage.db is damaged or not a database"),
+        ("folder", "folder is a directory, not a file"),
+        ("file/locks.db", "file leads over something that is no directory"),
+    ] {
+        let url = stage.url(file);
+        let outcome = stage.line(&format!("run --store {url} job -- true")).run().is(69);
+        let outcome = outcome.says(&format!("bandog: store {url} could not be opened: ")).says(reason);
+        assert_eq!(outcome.err.lines().count(), 1, "{outcome:?}");
+        let error = stage.line(&format!("run --json --store {url} job -- true")).run().is(69).event("error");
+        assert_eq!((&error["exit"], &error["lock"]), (&69.into(), &"job".into()));
+        assert!(error["message"].as_str().unwrap().contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_named() {
+    let stage = Stage::new();
+    let folder = stage.path("locked");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o500)).unwrap();
+    if std::fs::write(folder.join("probe"), "").is_ok() {
+        // The superuser may write everywhere, except here.
+        let outcome = stage.line("run --store sqlite:/proc/self/locks.db job -- true").run().is(69);
+        return outcome.says("store sqlite:/proc/self/locks.db could not be opened: cannot create").done();
+    }
+    let url = stage.url("locked/locks.db");
+    stage.line(&format!("run --store {url} job -- true")).run().is(69).says("Permission denied").says(&url).done();
+}
+
+#[test]
+fn control_characters_are_shown_and_not_obeyed() {
+    let stage = Stage::new();
+    let job = stage.line("run --label").arg("a\x1b[31m\nb\u{202e}").words("job").hold();
+    let outcome = stage.line("run -n job -- true").run().is(75).says("(a\\u{1b}[31m\\nb");
+    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 1, "{outcome:?}");
+    stage.line("run -n --json job -- true").run().is(75).event("busy");
+    job.finish().is(0);
+    let outcome = stage.line("run").arg("na\x1b[2Jme\n").words("-- true").run().is(64);
+    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 1, "{outcome:?}");
+    let outcome = stage.line("run --json").arg("na\x1b[2Jme\n").words("-- true").run().is(64);
+    assert_eq!(outcome.event("error")["lock"], "na\x1b[2Jme\n");
+}
+
+#[test]
+fn a_closed_standard_error_stops_nothing() {
+    let stage = Stage::new();
+    let bandog = crate::stage::BANDOG;
+    let job = stage.hold("");
+    let script = format!("{bandog} run -v -w 0.4 job -- true 2>&-; echo $?; {bandog} run -v other -- echo fine 2>&-");
+    let outcome = stage.line("run outer").sh(&script).start();
+    until("the inner one is done", || outcome.out().contains("fine").then_some(()));
+    outcome.wait().is(0).prints("75\nfine\n");
+    job.finish().is(0);
+}

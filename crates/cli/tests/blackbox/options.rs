@@ -1,0 +1,144 @@
+//! Every option of every subcommand has a case here; the walk over clap's own list fails for one that has none.
+//!
+//! A case is played on a stage, which remembers the command lines: each must have used every spelling of its option, the long
+//! one, the short one and the environment variable. What the option does, the case asserts.
+
+use std::collections::BTreeSet;
+
+use bandog_cli::args::Cli;
+use clap::CommandFactory;
+
+use crate::stage::Stage;
+use crate::{command, lock, output, pages, store, tickets};
+
+/// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
+macro_rules! options {
+    ($($sub:ident $option:ident: $name:ident = $case:path;)*) => {
+        const KEYS: &[(&str, &str)] = &[$((stringify!($sub), stringify!($option))),*];
+
+        $(#[test]
+        fn $name() {
+            play(stringify!($sub), stringify!($option), $case);
+        })*
+    };
+}
+
+options! {
+    bandog help: bandog_help_shows_commands_and_codes = pages::help;
+    bandog version: bandog_version_is_that_of_the_package = pages::version;
+    run name: run_different_names_are_different_locks = lock::name;
+    run nonblock: run_nonblock_makes_busy_an_answer = lock::nonblock;
+    run wait: run_wait_is_a_limit_or_long_enough = lock::wait;
+    run shared: run_shared_lets_sharers_in_together = lock::shared;
+    run permits: run_permits_are_counted_across_processes = lock::permits;
+    run of: run_of_is_the_size_of_the_semaphore = lock::of;
+    run lease: run_lease_is_what_others_see_of_it = lock::lease;
+    run fair: run_fair_waiters_come_in_their_order = lock::fair;
+    run conflict_exit_code: run_conflict_exit_code_is_the_code_for_busy = lock::conflict_exit_code;
+    run on_busy: run_on_busy_skip_is_success_without_a_word = lock::on_busy;
+    run label: run_label_is_what_others_read = lock::label;
+    acquire name: acquire_different_names_are_different_locks = lock::name;
+    acquire nonblock: acquire_nonblock_makes_busy_an_answer = lock::nonblock;
+    acquire wait: acquire_wait_is_a_limit_or_long_enough = lock::wait;
+    acquire shared: acquire_shared_lets_sharers_in_together = lock::shared;
+    acquire permits: acquire_permits_are_counted_across_processes = lock::permits;
+    acquire of: acquire_of_is_the_size_of_the_semaphore = lock::of;
+    acquire lease: acquire_lease_is_what_others_see_of_it = lock::lease;
+    acquire fair: acquire_fair_waiters_come_in_their_order = lock::fair;
+    acquire conflict_exit_code: acquire_conflict_exit_code_is_the_code_for_busy = lock::conflict_exit_code;
+    acquire on_busy: acquire_on_busy_skip_is_success_without_a_word = lock::on_busy;
+    acquire label: acquire_label_is_what_others_read = lock::label;
+    run command: run_command_gets_its_words_as_they_are = command::words;
+    run shell: run_text_is_run_by_a_shell = command::shell;
+    run max_hold: run_max_hold_ends_the_command = command::max_hold;
+    run at_least: run_at_least_holds_on = command::at_least;
+    run on_lost: run_on_lost_decides_about_the_command = command::on_lost;
+    run grace: run_grace_is_the_time_between_term_and_kill = command::grace;
+    acquire export: acquire_export_is_for_the_shell = tickets::export;
+    run store: run_store_says_where_the_locks_are = store::store;
+    run config: run_config_names_the_file = store::config;
+    run verbose: run_verbose_says_more = output::verbose;
+    run quiet: run_quiet_says_nothing = output::quiet;
+    run json: run_json_is_one_object_per_line = output::json;
+    run help: run_help_shows_its_options = pages::help;
+    acquire store: acquire_store_says_where_the_locks_are = store::store;
+    acquire config: acquire_config_names_the_file = store::config;
+    acquire verbose: acquire_verbose_says_more = output::verbose;
+    acquire quiet: acquire_quiet_says_nothing = output::quiet;
+    acquire json: acquire_json_is_one_object_per_line = output::json;
+    acquire help: acquire_help_shows_its_options = pages::help;
+    renew store: renew_store_says_where_the_locks_are = store::store;
+    renew config: renew_config_names_the_file = store::config;
+    renew verbose: renew_verbose_says_more = output::verbose;
+    renew quiet: renew_quiet_says_nothing = output::quiet;
+    renew json: renew_json_is_one_object_per_line = output::json;
+    renew help: renew_help_shows_its_options = pages::help;
+    release store: release_store_says_where_the_locks_are = store::store;
+    release config: release_config_names_the_file = store::config;
+    release verbose: release_verbose_says_more = output::verbose;
+    release quiet: release_quiet_says_nothing = output::quiet;
+    release json: release_json_is_one_object_per_line = output::json;
+    release help: release_help_shows_its_options = pages::help;
+    completions shell: completions_are_made_for_every_shell = pages::completions;
+    completions help: completions_help_shows_its_options = pages::help;
+    man command: man_pages_are_made_for_every_subcommand = pages::man;
+    man help: man_help_shows_its_options = pages::help;
+}
+
+fn bandog() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
+fn subcommand(name: &str) -> clap::Command {
+    let root = bandog();
+    if name == "bandog" { root } else { root.find_subcommand(name).unwrap().clone() }
+}
+
+fn play(sub: &str, option: &str, case: fn(&Stage, &str)) {
+    let stage = Stage::new();
+    case(&stage, sub);
+    let command = subcommand(sub);
+    let arg = command.get_arguments().find(|arg| arg.get_id() == option).unwrap();
+    let mut spellings: Vec<String> = arg.get_long().map(|long| format!("--{long}")).into_iter().collect();
+    spellings.extend(arg.get_short().map(|short| format!("-{short}")));
+    spellings.extend(arg.get_env().map(|variable| format!("{}=", variable.display())));
+    let played = stage.played.borrow();
+    let of_this = |line: &&Vec<String>| sub == "bandog" || line.iter().any(|word| word == sub);
+    for spelling in spellings {
+        let used = |word: &String| *word == spelling || spelling.ends_with('=') && word.starts_with(&spelling);
+        assert!(played.iter().filter(of_this).flatten().any(used), "{sub}: the case never used {spelling}");
+    }
+    assert!(played.iter().any(|line| of_this(&line)), "{sub}: the case never ran it");
+}
+
+#[test]
+fn every_option_that_clap_knows_has_a_case() {
+    let mut known = BTreeSet::new();
+    let root = bandog();
+    for command in std::iter::once(&root).chain(root.get_subcommands()) {
+        for arg in command.get_arguments() {
+            known.insert((command.get_name().to_owned(), arg.get_id().to_string()));
+        }
+    }
+    let covered: BTreeSet<(String, String)> =
+        KEYS.iter().map(|(sub, option)| ((*sub).to_owned(), (*option).to_owned())).collect();
+    assert_eq!(covered.len(), KEYS.len(), "an option has two rows");
+    assert_eq!(
+        known.difference(&covered).collect::<Vec<_>>(),
+        Vec::<&(String, String)>::new(),
+        "options without a case"
+    );
+    assert_eq!(
+        covered.difference(&known).collect::<Vec<_>>(),
+        Vec::<&(String, String)>::new(),
+        "cases without an option"
+    );
+}
+
+#[test]
+fn every_subcommand_is_walked_over() {
+    let names: Vec<String> = bandog().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    assert_eq!(names, ["run", "acquire", "renew", "release", "completions", "man"]);
+}

@@ -1,0 +1,69 @@
+//! Help, version, manual pages and completions: cases for the table in `options`.
+
+use std::process::{Command, Stdio};
+
+use bandog_cli::args::Cli;
+use clap::CommandFactory;
+
+use crate::stage::Stage;
+
+pub(crate) fn help(stage: &Stage, sub: &str) {
+    let sub = if sub == "bandog" { "" } else { sub };
+    for option in ["-h", "--help"] {
+        let outcome = stage.line(sub).arg(option).run().is(0).silent();
+        assert!(outcome.out.contains("Usage: ") && outcome.out.contains("--help"), "{outcome:?}");
+        if matches!(sub, "" | "run" | "acquire") {
+            assert!(outcome.out.contains("75      busy, or the wait is over (another code: -E)"), "{outcome:?}");
+        }
+        if matches!(sub, "renew" | "release") {
+            assert!(outcome.out.contains("never from the"), "{outcome:?}");
+        }
+    }
+}
+
+pub(crate) fn version(stage: &Stage, _: &str) {
+    for option in ["-V", "--version"] {
+        stage.line(option).run().is(0).prints(&format!("bandog {}\n", env!("CARGO_PKG_VERSION")));
+    }
+}
+
+pub(crate) fn completions(stage: &Stage, _: &str) {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stage.line(&format!("completions {shell}")).run().is(0).silent().out;
+        for word in ["acquire", "completions", "max-hold", "on-lost", "bandog"] {
+            assert!(script.contains(word), "{shell} knows nothing of {word}");
+        }
+        assert!(!script.contains("__supervise"), "{shell} offers what is not for people");
+        if shell == "bash" {
+            let path = stage.write("complete.bash", &script);
+            let checked = Command::new("bash").arg("-n").arg(path).output();
+            assert!(checked.is_ok_and(|checked| checked.status.success() && checked.stderr.is_empty()));
+        }
+    }
+    stage.line("completions tcsh").run().is(64).says("tcsh");
+}
+
+pub(crate) fn man(stage: &Stage, _: &str) {
+    let names: Vec<String> = Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    for name in [String::new()].into_iter().chain(names) {
+        let page = stage.line(&format!("man {name}")).run().is(0).silent().out;
+        let title = format!("bandog{}{name}", if name.is_empty() { "" } else { "-" });
+        let title_line = page.lines().find(|line| line.starts_with(".TH ")).unwrap().to_owned();
+        assert!(title_line.contains(&format!(" {title} ")), "{title_line}");
+        for text in [".SH NAME", ".SH \"EXIT STATUS\"", "the maximum hold was exceeded"] {
+            assert!(page.contains(text), "{text:?} is not in the page of {title}");
+        }
+        rendered(stage, &page, &title);
+    }
+    stage.line("man fly").run().is(64).says("there is no subcommand \"fly\"; there are run, acquire,");
+}
+
+/// Renders the page, where there is something to render it with.
+fn rendered(stage: &Stage, page: &str, title: &str) {
+    let path = stage.write("page.1", page);
+    let groff = Command::new("groff").args(["-man", "-Tascii", "-ww"]).arg(path).stdin(Stdio::null()).output();
+    let Ok(groff) = groff else { return };
+    let (text, complaints) = (String::from_utf8_lossy(&groff.stdout), String::from_utf8_lossy(&groff.stderr));
+    assert!(groff.status.success() && complaints.is_empty(), "{title}: {complaints}");
+    assert!(text.contains("EXIT STATUS") || text.contains("E\u{8}EX"), "{title}: {text}");
+}

@@ -1,0 +1,45 @@
+//! `--store` and `--config` of every subcommand that has them: cases for the table in `options`.
+
+use crate::running::Outcome;
+use crate::stage::Stage;
+
+/// Runs the subcommand on whatever store the options and variables say; a ticket of the usual store is at hand for those that
+/// want one.
+fn with<'a>(stage: &'a Stage, sub: &str, options: &str, variables: &[(&str, &str)]) -> Outcome<'a> {
+    let ticket = stage.line("acquire --lease 10m --of 100 tickets").run().is(0).out;
+    let mut line = match sub {
+        "run" => stage.line(&format!("run -n {options} job -- true")),
+        "acquire" => stage.line(&format!("acquire -n {options} job")),
+        _ => stage.line(&format!("{sub} {options}")),
+    };
+    for (key, value) in variables {
+        line = line.env(key, value);
+    }
+    if elsewhere(sub) == 0 { line.run() } else { line.fed(&ticket) }
+}
+
+/// The code of the subcommand on another store: there the lock is free and the ticket unknown.
+fn elsewhere(sub: &str) -> i32 {
+    if matches!(sub, "run" | "acquire") { 0 } else { 90 }
+}
+
+pub(crate) fn store(stage: &Stage, sub: &str) {
+    let _job = stage.hold("");
+    let here = if elsewhere(sub) == 0 { 75 } else { 0 };
+    let (usual, other) = (stage.store(), stage.url("other.db"));
+    with(stage, sub, "", &[]).is(here);
+    with(stage, sub, &format!("--store {other}"), &[]).is(elsewhere(sub));
+    with(stage, sub, "", &[("BANDOG_STORE", &stage.url("third.db"))]).is(elsewhere(sub));
+    with(stage, sub, &format!("--store {usual}"), &[("BANDOG_STORE", &other)]).is(here);
+    let wrong = with(stage, sub, "--store carrier-pigeon:coop", &[]).is(64);
+    wrong.says("\"carrier-pigeon:coop\" names no store; there are ");
+}
+
+pub(crate) fn config(stage: &Stage, sub: &str) {
+    stage.write("wrong.toml", "lease = 'soon'\n");
+    stage.write("right.toml", "lease = '20s'\n");
+    with(stage, sub, "--config right.toml", &[("BANDOG_CONFIG", "wrong.toml")]).is(0).silent();
+    let named = "bandog: wrong.toml: lease=\"soon\" is not a duration";
+    with(stage, sub, "--config wrong.toml", &[]).is(64).says(named);
+    with(stage, sub, "", &[("BANDOG_CONFIG", "wrong.toml")]).is(64).says(named);
+}
