@@ -1,4 +1,5 @@
 //! What happens to the machine and to the files under a store: reboots, clock steps, power cuts, removed files.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Several processes on one file: how fast locks change hands, what waiting costs, first opens at once.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "common/child.rs"]
 mod child;

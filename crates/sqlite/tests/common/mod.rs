@@ -1,4 +1,5 @@
 //! What the tests of the store share: directories that go away, a machine whose clocks are set by hand, clients.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::fs::Permissions;
