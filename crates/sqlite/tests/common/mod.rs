@@ -58,6 +58,18 @@ pub(crate) fn binary_for_everybody(directory: &Directory) -> PathBuf {
     copy
 }
 
+/// The worker closes the file after its last handle has gone.
+pub(crate) fn wait_until_closed(path: &Path) {
+    let is_open = || {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|target| target.to_string_lossy().starts_with(&*path.to_string_lossy()))
+    };
+    while is_open() {
+        std::thread::yield_now();
+    }
+}
+
 /// A machine whose clocks stand still until they are moved.
 #[derive(Debug)]
 pub(crate) struct Machine {
