@@ -14,7 +14,7 @@ use bandog_core::holder::{Client, ClientId, HolderId, Who};
 use bandog_core::lease::Lease;
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Claim, News, Op, Patience, Release, Verdict};
+use bandog_core::op::{Body, Claim, News, Op, Patience, Release, Renew, Renewal, Verdict};
 use bandog_core::store::{Inbox, Push, Store};
 use bandog_sqlite::SqliteStore;
 use rustix::time::{ClockId, clock_gettime};
@@ -32,6 +32,7 @@ fn main() -> Outcome<()> {
     drop(Party::open(&path)?);
     show("open, acquire, release, close", cycles(&path)?);
     show("acquire, on one lane", pairs(&path, 1)?);
+    batches(&path)?;
     for lanes in [2, 8] {
         many(&path, lanes)?;
     }
@@ -63,6 +64,25 @@ fn pairs(path: &Path, number: usize) -> Outcome<Vec<Duration>> {
         party.release(&lock, id)?;
     }
     Ok(took)
+}
+
+fn batches(path: &Path) -> Outcome<()> {
+    const SIZE: usize = 64;
+    let party = Party::open(path)?;
+    let names: Vec<LockName> = (0..SIZE).map(|n| LockName::new(format!("batch {n}"))).collect::<Result<_, _>>()?;
+    let mut held = Vec::new();
+    for name in &names {
+        held.push((name.clone(), party.take(name.as_str())?));
+    }
+    let lease = Lease::new(Duration::from_secs(30))?;
+    let began = now();
+    for _ in 0..PAIRS / SIZE {
+        let renewals = held.iter().map(|(name, id)| (name.clone(), Op::Renew(Renew { id: *id, lease }))).collect();
+        block_on(party.store.batch(renewals)).into_iter().collect::<Result<Vec<_>, _>>()?;
+    }
+    let per_second = u128::try_from(PAIRS / SIZE * SIZE)? * 1_000_000 / (now() - began).as_micros();
+    println!("renewals in batches of {SIZE}: {per_second} a second");
+    Ok(())
 }
 
 fn many(path: &Path, lanes: usize) -> Outcome<()> {
@@ -186,9 +206,9 @@ impl Party {
 
     /// How many wait.
     fn line(&self, lock: &str, id: HolderId) -> Outcome<u32> {
-        let renew = bandog_core::op::Renew { id, lease: Lease::new(Duration::from_secs(30))? };
+        let renew = Renew { id, lease: Lease::new(Duration::from_secs(30))? };
         match self.send(lock, Op::Renew(renew))? {
-            Body::Renewal(bandog_core::op::Renewal::Renewed { line, .. }) => Ok(line.waiters),
+            Body::Renewal(Renewal::Renewed { line, .. }) => Ok(line.waiters),
             other => Err(format!("not renewed: {other:?}").into()),
         }
     }

@@ -1,7 +1,7 @@
 //! The bell: a file beside the database. Opening it for writing and closing it rings; inotify hears that.
 //!
 //! The log would be the wrong file to watch: it is written before what is written can be seen, and at every renewal. The bell is rung
-//! after the commit, and only when somebody in another process is to be told.
+//! after the commit, and only when somebody in another process is to be told something new.
 
 use std::io::{self, PipeReader};
 use std::mem::MaybeUninit;
@@ -44,9 +44,9 @@ impl Ear {
         Ok(Self(inotify))
     }
 
-    /// Sleeps until the bell is rung.
-    pub(crate) fn wait(&self, stop: &PipeReader) -> Heard {
-        match sleep(stop, Some(self), None) {
+    /// Sleeps until the bell is rung, or so long.
+    pub(crate) fn wait(&self, stop: &PipeReader, length: Duration) -> Heard {
+        match sleep(stop, Some(self), length) {
             Heard::Ring => self.read(),
             other => other,
         }
@@ -68,10 +68,10 @@ impl Ear {
 }
 
 /// Sleeps until the ear, if there is one, hears something, or nobody listens any more, or the time is over.
-pub(crate) fn sleep(stop: &PipeReader, ear: Option<&Ear>, length: Option<Duration>) -> Heard {
+pub(crate) fn sleep(stop: &PipeReader, ear: Option<&Ear>, length: Duration) -> Heard {
     let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
     fds.extend(ear.map(|ear| PollFd::from_borrowed_fd(ear.0.as_fd(), PollFlags::IN)));
-    let length = length.and_then(|length| Timespec::try_from(length).ok());
+    let length = Timespec::try_from(length).ok();
     // An error here is an interruption: an early look does no harm.
     let _ = poll(&mut fds, length.as_ref());
     let ready = |nth: usize| fds.get(nth).is_some_and(|fd: &PollFd<'_>| !fd.revents().is_empty());

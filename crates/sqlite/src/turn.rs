@@ -6,7 +6,7 @@
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::Record;
 use bandog_core::name::LockName;
-use bandog_core::op::{Effect, Op, Reply};
+use bandog_core::op::{Effect, News, Op, Reply};
 use bandog_core::store::{Outcome, Push, StoreError};
 use bandog_core::time::{LeaseTime, Now, WallTime};
 use rusqlite::{Connection, TransactionBehavior};
@@ -27,7 +27,7 @@ pub(crate) struct Taken {
     pub(crate) replies: Vec<Result<Reply, StoreError>>,
     /// For inboxes of this process.
     pub(crate) news: Vec<(InboxId, Push)>,
-    /// Whether somebody else was written to.
+    /// Whether something new was written to somebody else.
     pub(crate) rings: bool,
 }
 
@@ -94,6 +94,8 @@ struct Turn<'a> {
     lease: LeaseTime,
     wall: u64,
     effects: Vec<(LockName, Effect)>,
+    /// Whether there is something to tell that was not told before.
+    new: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -104,7 +106,7 @@ impl<'a> Turn<'a> {
         state.highest = state.highest.max(shared.floor());
         // Read under the write lock: the times of one file's transactions follow their order.
         let (lease, wall) = (shared.host.lease(), shared.host.wall().micros());
-        Ok(Self { connection, shared, loaded, state, lease, wall, effects: Vec::new() })
+        Ok(Self { connection, shared, loaded, state, lease, wall, effects: Vec::new(), new: false })
     }
 
     fn now(&self) -> Now {
@@ -140,6 +142,9 @@ impl<'a> Turn<'a> {
             reply.more = next.reply.more;
             effects.extend(next.effects);
         }
+        // A heartbeat repeats what was told: everybody would be woken, for one who most likely knows.
+        let repeated = |effect: &Effect| matches!((op, &effect.news), (Op::Heartbeat(_), News::Waiting { .. }));
+        self.new |= effects.iter().any(|effect| !repeated(effect) && !self.shared.inboxes.has(effect.inbox));
         self.effects.extend(effects.into_iter().map(|effect| (name.clone(), effect)));
         reply
     }
@@ -164,6 +169,6 @@ impl<'a> Turn<'a> {
         if self.state != self.loaded {
             self.state.save(self.connection)?;
         }
-        Ok((own, self.state.pushed != self.loaded.pushed))
+        Ok((own, self.new))
     }
 }

@@ -21,6 +21,8 @@ use crate::store::{Shared, Waking};
 
 /// After a ring that was for others: with many waiters in many processes most rings are.
 const PAUSE: Duration = Duration::from_millis(8);
+/// Between looks that no ring asks for: repeated notices do not ring, and whoever is killed after a commit has not rung.
+const ROUND: Duration = Duration::from_secs(1);
 /// Between looks where there is no bell to hear.
 const POLL: Duration = Duration::from_millis(10);
 /// From the removal of the bell to the search for the next one: whoever removes the files should be able to finish.
@@ -85,15 +87,16 @@ impl Watcher {
     fn run(mut self) {
         loop {
             let heard = match &self.ear {
-                Some(ear) => ear.wait(&self.stop),
+                Some(ear) => ear.wait(&self.stop, ROUND),
                 None => self.poll(),
             };
             match heard {
                 Heard::Stop => return,
-                Heard::Silence => {}
+                Heard::Silence if self.ear.is_none() => {}
+                Heard::Silence => drop(self.look()),
                 Heard::Ring => self.answer(),
                 Heard::Gone => {
-                    bell::sleep(&self.stop, None, Some(REMOVAL));
+                    bell::sleep(&self.stop, None, REMOVAL);
                     self.ear = open_ear(&self.place, self.waking);
                     self.answer();
                 }
@@ -102,7 +105,7 @@ impl Watcher {
     }
 
     fn poll(&mut self) -> Heard {
-        match bell::sleep(&self.stop, None, Some(POLL)) {
+        match bell::sleep(&self.stop, None, POLL) {
             Heard::Silence => {}
             other => return other,
         }
@@ -120,7 +123,7 @@ impl Watcher {
         let ours = self.rang.swap(false, Ordering::AcqRel);
         let found = self.look();
         if !found && !ours && self.ear.is_some() {
-            bell::sleep(&self.stop, None, Some(PAUSE));
+            bell::sleep(&self.stop, None, PAUSE);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The SQLite store keeps every promise of the store contract: on clocks moved by hand, on the machine's own, and when all news takes the way
 //! of other processes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
 

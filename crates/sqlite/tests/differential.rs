@@ -1,4 +1,5 @@
 //! The store and the bare ledger, side by side: reply for reply and push for push, over random operations in random batches.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
 
@@ -45,7 +46,7 @@ fn the_store_answers_like_the_ledger() {
         done += calls.len();
         let mut pushes = Vec::new();
         let expected: Vec<Reply> =
-            calls.iter().map(|(name, op)| model.apply(&*machine, name, op, &mut pushes)).collect();
+            calls.iter().map(|(name, op)| model.apply(&machine, name, op, &mut pushes)).collect();
         let replies: Vec<Reply> = block_on(store.batch(calls.clone())).into_iter().map(Result::unwrap).collect();
         assert_eq!(replies, expected, "after {done} operations: {calls:?}");
         pushes.retain(|(inbox, _)| script.hears(*inbox));

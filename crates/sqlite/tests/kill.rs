@@ -1,4 +1,5 @@
 //! A thousand processes killed at any point of their work: the file stays whole, stamps only grow, and no two held at once.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "common/child.rs"]
 mod child;

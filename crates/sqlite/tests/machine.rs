@@ -1,9 +1,11 @@
 //! What happens to the machine and to the files under a store: reboots, clock steps, power cuts, removed files.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use bandog_core::op::{Op, Parted, Renewal};
 use bandog_core::store::{Outcome, Store, StoreErrorKind};
 use bandog_core::time::{LeaseTime, RunId, WallTime};
 use bandog_sqlite::{BootId, Host, Settings, SqliteStore};
-use common::{Asleep, ByHand, Directory, Machine};
+use common::{Asleep, ByHand, Directory, Machine, wait_until_closed};
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -144,17 +146,6 @@ fn stamps_grow_over_a_power_cut() {
     });
 }
 
-/// The worker closes the file after its last handle has gone.
-fn wait_until_closed(path: &Path) {
-    let is_open = || {
-        let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
-        open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target.starts_with(path))
-    };
-    while is_open() {
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn holders_are_told_when_the_file_is_removed() {
     for endings in [&["", "-wal", "-shm", "-bell"][..], &[""], &["-wal"], &["-wal", "-shm"], &["-shm"]] {
@@ -173,6 +164,37 @@ fn holders_are_told_when_the_file_is_removed() {
             assert!(second.stamp() > first.stamp(), "{endings:?}");
             assert!(ann.finds_busy(ann.ask_now()).await.is_some(), "{endings:?}");
             assert_eq!(run_of(&ann).await, run_of(&bob).await, "{endings:?}");
+        });
+    }
+}
+
+#[test]
+fn what_a_removed_file_leaves_behind_is_not_used() {
+    let (directory, machine) = (Directory::new(), Machine::new());
+    let (one, two) = (bench(&machine, &directory.file()), bench(&machine, &directory.file()));
+    let beside = || ["-wal", "-shm"].map(|ending| fs::metadata(file_beside(&directory.file(), ending)).unwrap().ino());
+    block_on(async {
+        let (ann, bob) = (one.actor(&job()).await, two.actor(&job()).await);
+        bob.holds(bob.ask()).await;
+        let before = beside();
+        fs::remove_file(directory.file()).unwrap();
+        ann.holds(ann.ask()).await;
+        // The old ones are still open in the other store, so their numbers are not given out again.
+        assert!(before.iter().zip(beside()).all(|(before, after)| *before != after), "{before:?} and {:?}", beside());
+    });
+}
+
+#[test]
+fn stamps_of_others_are_known_when_the_file_is_removed() {
+    for ending in ["", "-wal", "-shm"] {
+        let (directory, machine) = (Directory::new(), Machine::new());
+        let (one, two) = (bench(&machine, &directory.file()), bench(&machine, &directory.file()));
+        block_on(async {
+            let (ann, bob) = (one.actor(&job()).await, two.actor(&job()).await);
+            let hold = bob.holds(bob.ask()).await;
+            fs::remove_file(file_beside(&directory.file(), ending)).unwrap();
+            machine.step_wall(-HOUR);
+            assert!(ann.holds(ann.ask()).await.stamp() > hold.stamp(), "{ending:?}");
         });
     }
 }

@@ -1,4 +1,5 @@
 //! Several processes on one file: how fast locks change hands, what waiting costs, first opens at once.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "common/child.rs"]
 mod child;
@@ -172,6 +173,54 @@ fn opener() {
 }
 
 #[test]
+fn a_holder_in_another_process_is_told_when_the_file_is_removed() {
+    for endings in [&["", "-bell", "-shm", "-wal"][..], &[""], &["-wal"], &["-shm"], &["-wal", "-shm"]] {
+        for mine in [true, false] {
+            let directory = Directory::new();
+            let ann = Person::open(directory.file());
+            let mut bob = Child::start(&["holder", &text(&directory)]);
+            assert_eq!(bob.must_hear(), "granted");
+            assert!(matches!(ann.claim("baton", &ann.ask(LONG)), Verdict::Queued(_)));
+            for ending in endings {
+                std::fs::remove_file(format!("{}{ending}", text(&directory))).unwrap();
+            }
+            // Whoever comes first, all agree from there on.
+            if mine {
+                ann.take("baton", LONG);
+            }
+            bob.tell("renew");
+            assert_eq!(bob.must_hear(), "false", "{endings:?}, {mine}");
+            if !mine {
+                ann.take("baton", LONG);
+            }
+            bob.tell("claim");
+            assert_eq!(bob.must_hear(), "queued", "{endings:?}, {mine}");
+            // The new files are whole: they can be read by somebody who was not there.
+            bob.kill();
+            bob.end();
+            ann.close();
+            let carol = Person::open(directory.file());
+            assert!(matches!(carol.claim("baton", &carol.ask(LONG)), Verdict::Queued(_)), "{endings:?}, {mine}");
+        }
+    }
+}
+
+fn holder(path: &str) {
+    let me = Person::open(path);
+    let (id, _) = me.take("baton", LONG);
+    say(format_args!("granted"));
+    while let Some(question) = listen() {
+        match question.as_str() {
+            "renew" => say(format_args!("{}", me.renew("baton", id, LONG))),
+            _ => match me.claim("baton", &me.ask(LONG)) {
+                Verdict::Queued(_) => say(format_args!("queued")),
+                other => say(format_args!("{other:?}")),
+            },
+        }
+    }
+}
+
+#[test]
 fn a_dead_waiter_and_a_dead_holder_block_nobody() {
     let directory = Directory::new();
     let ann = Person::open(directory.file());
@@ -201,6 +250,7 @@ fn role_of_a_child() {
         "waiter" => waiter(&words[1], Waking::Bell),
         "polling-waiter" => waiter(&words[1], Waking::Poll),
         "idle" => idle(&words[1]),
+        "holder" => holder(&words[1]),
         "opener" => opener(),
         "short" => {
             let me = Person::open(&words[1]);

@@ -1,4 +1,5 @@
 //! Who may use the file: its owner alone, unless its directory says that a group shares it. Whatever the umask.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "common/child.rs"]
 mod child;

@@ -1,4 +1,5 @@
 //! What can be wrong with the file, from its real causes: each is told apart, names the file and says what to do.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "common/child.rs"]
 mod child;

@@ -1,4 +1,5 @@
 //! What the tests of the store share: directories that go away, a machine whose clocks are set by hand, clients.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::fs::Permissions;
@@ -55,6 +56,18 @@ pub(crate) fn binary_for_everybody(directory: &Directory) -> PathBuf {
         std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
     copy
+}
+
+/// The worker closes the file after its last handle has gone.
+pub(crate) fn wait_until_closed(path: &Path) {
+    let is_open = || {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|target| target.to_string_lossy().starts_with(&*path.to_string_lossy()))
+    };
+    while is_open() {
+        std::thread::yield_now();
+    }
 }
 
 /// A machine whose clocks stand still until they are moved.

@@ -17,6 +17,8 @@ use bandog_core::token::Stamp;
 use bandog_sqlite::{Settings, SqliteStore};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::common::wait_until_closed;
+
 pub(crate) struct Person {
     pub(crate) store: SqliteStore,
     client: Client,
@@ -105,6 +107,13 @@ impl Person {
 
     pub(crate) fn send(&self, lock: &str, op: Op) -> Body {
         block_on(self.store.apply(name(lock), op)).unwrap_or_else(|error| panic!("{lock}: {error}")).body
+    }
+
+    /// Goes, and waits until its files are closed: its worker ends after its last handle.
+    pub(crate) fn close(self) {
+        let path = self.store.path().to_owned();
+        drop(self);
+        wait_until_closed(&path);
     }
 
     /// Waits for a grant of this claim; when it came, and its stamp.
