@@ -26,8 +26,8 @@ pub(crate) enum Heard {
     Gone,
     /// Nothing in this time.
     Silence,
-    /// Nobody listens any more.
-    Stop,
+    /// Somebody calls the listener, or nobody needs it any more.
+    Call,
 }
 
 /// An open ear at the bell.
@@ -45,8 +45,8 @@ impl Ear {
     }
 
     /// Sleeps until the bell is rung, or so long.
-    pub(crate) fn wait(&self, stop: &PipeReader, length: Duration) -> Heard {
-        match sleep(stop, Some(self), length) {
+    pub(crate) fn wait(&self, line: &PipeReader, length: Duration) -> Heard {
+        match sleep(line, Some(self), length) {
             Heard::Ring => self.read(),
             other => other,
         }
@@ -67,16 +67,16 @@ impl Ear {
     }
 }
 
-/// Sleeps until the ear, if there is one, hears something, or nobody listens any more, or the time is over.
-pub(crate) fn sleep(stop: &PipeReader, ear: Option<&Ear>, length: Duration) -> Heard {
-    let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
+/// Sleeps until the ear, if there is one, hears something, or somebody calls, or the time is over.
+pub(crate) fn sleep(line: &PipeReader, ear: Option<&Ear>, length: Duration) -> Heard {
+    let mut fds = vec![PollFd::new(line, PollFlags::IN)];
     fds.extend(ear.map(|ear| PollFd::from_borrowed_fd(ear.0.as_fd(), PollFlags::IN)));
     let length = Timespec::try_from(length).ok();
     // An error here is an interruption: an early look does no harm.
     let _ = poll(&mut fds, length.as_ref());
     let ready = |nth: usize| fds.get(nth).is_some_and(|fd: &PollFd<'_>| !fd.revents().is_empty());
     match (ready(0), ready(1)) {
-        (true, _) => Heard::Stop,
+        (true, _) => Heard::Call,
         (false, true) => Heard::Ring,
         (false, false) => Heard::Silence,
     }

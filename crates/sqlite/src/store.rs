@@ -143,6 +143,13 @@ impl Shared {
         Ok(())
     }
 
+    /// Somebody here waits: its grant should be heard at once.
+    pub(crate) fn hurry(&self) {
+        if let Some(watch) = self.watch.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            watch.hurry();
+        }
+    }
+
     pub(crate) fn floor(&self) -> u64 {
         self.floor.load(Ordering::Acquire)
     }

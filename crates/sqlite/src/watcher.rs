@@ -1,7 +1,7 @@
 //! The thread that hears of news from other processes and brings it to the inboxes of this one. Started at the first `listen`, ended with
 //! the last handle.
 
-use std::io::{PipeReader, PipeWriter};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -25,6 +25,9 @@ const PAUSE: Duration = Duration::from_millis(8);
 const ROUND: Duration = Duration::from_secs(1);
 /// Between looks where there is no bell to hear.
 const POLL: Duration = Duration::from_millis(10);
+/// Looks before it is worth an ear: closing one takes the kernel ten milliseconds and more, which a process that only takes a
+/// free lock and ends should not pay. One that waits gets its ear at once.
+const LOOKS_WITHOUT_EAR: u32 = 100;
 /// From the removal of the bell to the search for the next one: whoever removes the files should be able to finish.
 const REMOVAL: Duration = Duration::from_millis(100);
 
@@ -32,8 +35,9 @@ const REMOVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Watch {
     thread: JoinHandle<()>,
-    // Closing it is the sign to stop.
-    _stop: PipeWriter,
+    // A byte asks for haste; closing it is the sign to stop.
+    line: PipeWriter,
+    hurried: AtomicBool,
 }
 
 impl Watch {
@@ -41,18 +45,25 @@ impl Watch {
     pub(crate) fn start(shared: &Shared) -> Result<Self, StoreError> {
         let place = Arc::clone(&shared.place);
         let failed = |error| error::no_thread(&shared.place, error);
-        // The ear before the look: a ring in between is then heard.
-        let ear = open_ear(&place, shared.waking);
         let link = Link::open(&place)?;
         let seen =
             State::load(&link.connection).map_err(|error| error::explain(&place, Outcome::NotExecuted, error))?.pushed;
-        let (stop, _stop) = std::io::pipe().map_err(failed)?;
+        let (line, ours) = std::io::pipe().map_err(failed)?;
         let (inboxes, rang, waking) = (Arc::clone(&shared.inboxes), Arc::clone(&shared.rang), shared.waking);
         let (file, link, version) = (link.file(), Some(link), None);
-        let watcher = Watcher { place, inboxes, rang, waking, ear, link, seen, file, version, stop };
+        let (ear, looks) = (None, LOOKS_WITHOUT_EAR);
+        let watcher = Watcher { place, inboxes, rang, waking, ear, looks, link, seen, file, version, line };
         let thread = std::thread::Builder::new().name("bandog-watcher".to_owned());
         let thread = thread.spawn(move || watcher.run()).map_err(failed)?;
-        Ok(Self { thread, _stop })
+        Ok(Self { thread, line: ours, hurried: AtomicBool::new(false) })
+    }
+
+    /// Somebody here waits for news: from now on it is to be heard at once.
+    pub(crate) fn hurry(&self) {
+        if !self.hurried.swap(true, Ordering::AcqRel) {
+            // It fails only when the watcher has ended.
+            let _ = (&self.line).write(&[1]);
+        }
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -72,42 +83,58 @@ struct Watcher {
     inboxes: Arc<Inboxes>,
     rang: Arc<AtomicBool>,
     waking: Waking,
-    /// Nothing where there is no inotify to be had.
+    /// Nothing yet, or where there is no inotify to be had.
     ear: Option<Ear>,
+    /// How many looks are left before an ear is opened.
+    looks: u32,
     link: Option<Link>,
     /// The last push that was looked at, in this file.
     seen: i64,
     file: FileId,
     /// What SQLite calls the state of the file at the last poll.
     version: Option<i64>,
-    stop: PipeReader,
+    line: PipeReader,
 }
 
 impl Watcher {
     fn run(mut self) {
         loop {
             let heard = match &self.ear {
-                Some(ear) => ear.wait(&self.stop, ROUND),
+                Some(ear) => ear.wait(&self.line, ROUND),
                 None => self.poll(),
             };
             match heard {
-                Heard::Stop => return,
+                Heard::Call => match self.line.read(&mut [0; 8]) {
+                    Ok(1..) => self.prick_up(),
+                    _ => return,
+                },
                 Heard::Silence if self.ear.is_none() => {}
                 Heard::Silence => drop(self.look()),
                 Heard::Ring => self.answer(),
                 Heard::Gone => {
-                    bell::sleep(&self.stop, None, REMOVAL);
-                    self.ear = open_ear(&self.place, self.waking);
-                    self.answer();
+                    bell::sleep(&self.line, None, REMOVAL);
+                    self.prick_up();
                 }
             }
         }
     }
 
+    /// Opens the ear, and then looks: a ring in between is heard.
+    fn prick_up(&mut self) {
+        self.ear = open_ear(&self.place, self.waking);
+        self.answer();
+    }
+
     fn poll(&mut self) -> Heard {
-        match bell::sleep(&self.stop, None, POLL) {
+        match bell::sleep(&self.line, None, POLL) {
             Heard::Silence => {}
             other => return other,
+        }
+        self.looks = self.looks.saturating_sub(1);
+        if self.looks == 0 {
+            // Where there is none to be had, asked for again after as many looks.
+            self.looks = LOOKS_WITHOUT_EAR;
+            self.ear = open_ear(&self.place, self.waking);
         }
         let version = self.link.as_ref().filter(|link| link.is_current()).and_then(|link| {
             let mut pragma = link.connection.prepare_cached("PRAGMA data_version").ok()?;
@@ -123,7 +150,7 @@ impl Watcher {
         let ours = self.rang.swap(false, Ordering::AcqRel);
         let found = self.look();
         if !found && !ours && self.ear.is_some() {
-            bell::sleep(&self.stop, None, PAUSE);
+            bell::sleep(&self.line, None, PAUSE);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use bandog_core::holder::InboxId;
-use bandog_core::op::Reply;
+use bandog_core::op::{Body, Reply, Verdict};
 use bandog_core::store::{Listing, Page, Push, StoreError};
 use tokio::sync::oneshot;
 
@@ -75,6 +75,9 @@ impl Worker {
         let taken = self.take_turn(&calls);
         let mut replies = match taken {
             Ok(taken) => {
+                if taken.replies.iter().flatten().any(queues) {
+                    self.shared.hurry();
+                }
                 self.tell(taken.news, taken.rings);
                 taken.replies.into_iter()
             }
@@ -141,4 +144,14 @@ impl Worker {
         drop(link);
         place.give_up(file).map_err(|error| error::uncreated(place, error))
     }
+}
+
+/// Whether somebody waits by this answer.
+fn queues(reply: &Reply) -> bool {
+    let verdict = match &reply.body {
+        Body::Verdict(verdict) => Some(verdict),
+        Body::Release(release) => release.again.as_ref(),
+        _ => None,
+    };
+    matches!(verdict, Some(Verdict::Queued(_)))
 }
