@@ -37,7 +37,7 @@ fn faulty_rows_are_found() {
     for good in [
         "| 000 | m | b | `exists` |",
         "| 000 | m | b | `core::a::tests::exists`, `core/src/a.rs::exists` |",
-        "| 000 | a \\| b | `x \\| y` | issue 3 |",
+        "| 000 | a \\| b | `x \\| y` | issue 8 |",
         "| 000 | m | b | `exists` · issue 5 |",
         "| 000 | m | b | no issue yet |",
         "| 000 | m | b | `a_second_claim_waits` |",
@@ -49,8 +49,8 @@ fn faulty_rows_are_found() {
     }
     for bad in [
         "| 000 | m | b |",
-        "| 000 | m | b | c | issue 3 |",
-        "| 000 | m |  | issue 3 |",
+        "| 000 | m | b | c | issue 8 |",
+        "| 000 | m |  | issue 8 |",
         "| 000 | m | b | issue 9 |",
         "| 000 | m | b | later |",
         "| 000 | m | b | exists |",
