@@ -26,7 +26,11 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// The controlling terminal, if there is one. If [`hand_over`] will take it, it counts as lent.
+    ///
+    /// From here on this thread may write to it from the background: after `stty tostop` a message of the wrapper's would
+    /// stop it otherwise, and its renewals with it.
     pub(super) fn find() -> Option<Self> {
+        block_ttou().ok()?;
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
         let eager = is_terminal();
         let modes = tcgetattr(&tty).ok();
@@ -119,10 +123,15 @@ fn is_terminal() -> bool {
 
 // A process in the background is stopped by TTOU for this, unless it blocks it.
 fn give(tty: impl AsFd, group: Pid) -> Result<()> {
-    let mut wanted = SigSet::empty();
-    wanted.add(Signal::SIGTTOU);
-    let before = wanted.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(|_| Errno::INVAL)?;
+    let before = block_ttou().map_err(|_| Errno::INVAL)?;
     let given = tcsetpgrp(tty, group);
     let _ = before.thread_set_mask();
     given
+}
+
+/// Blocks TTOU in this thread and returns what was blocked before.
+fn block_ttou() -> nix::Result<SigSet> {
+    let mut wanted = SigSet::empty();
+    wanted.add(Signal::SIGTTOU);
+    wanted.thread_swap_mask(SigmaskHow::SIG_BLOCK)
 }

@@ -99,7 +99,10 @@ impl Ward {
         loop {
             match tree::reap() {
                 Reaped::Child(pid, status) if Some(pid) == self.child => match outcome(status) {
-                    Some(outcome) => (self.child, self.status) = (None, Some(outcome)),
+                    Some(outcome) => {
+                        (self.child, self.status) = (None, Some(outcome));
+                        self.hurry();
+                    }
                     None => stopped = status.stopping_signal(),
                 },
                 Reaped::Child(..) => self.hurry(),

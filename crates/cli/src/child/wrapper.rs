@@ -6,7 +6,7 @@
 use std::process::Child as Process;
 
 use bandog::Moment;
-use rustix::process::{Pid, Signal, kill_current_process_group};
+use rustix::process::{Pid, Signal, kill_current_process_group, kill_process};
 use signal_hook::consts::{SIGCONT, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use tokio::net::UnixStream;
 
@@ -76,11 +76,13 @@ impl Child {
     /// Asks the command to end now (TERM), and kills everything that came from it then.
     pub fn end(&mut self, kill_at: Moment) {
         self.order(&Order::End(kill_at));
+        self.wake_supervisor();
     }
 
     /// Kills the command and everything that came from it.
     pub fn kill(&mut self) {
         self.order(&Order::Kill);
+        self.wake_supervisor();
     }
 
     /// Lets a stopped command go on, after [`Happening::Resumed`]: in the foreground, if the wrapper is.
@@ -184,6 +186,11 @@ impl Child {
         // It goes by itself; reaped if it has by now.
         let _ = self.supervisor.try_wait();
         Happening::Exited(ending)
+    }
+
+    // Somebody may have stopped it; it has our child's number until we reap it.
+    fn wake_supervisor(&self) {
+        let _ = kill_process(Pid::from_child(&self.supervisor), Signal::CONT);
     }
 
     // What cannot be sent is either for a dead supervisor, which `next` notices, or for one that has not read thousands of
