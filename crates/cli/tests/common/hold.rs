@@ -1,7 +1,7 @@
 //! Runs the example `hold` and finds every process that came from it. Used by the tests of the process side.
 //!
-//! Each run has a mark in its environment, which everything it starts inherits: what carries the mark and is no zombie is
-//! alive. Whatever is left of a run at the end of its test is killed.
+//! Each run has a mark in its environment, which everything it starts inherits: what carries the mark and is no zombie
+//! is alive. Whatever is left of a run at the end of its test is killed.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
