@@ -1,9 +1,9 @@
-//! A wrapper without a lock, for the tests of the process side: it runs a command under supervision with a lease made up from
-//! its arguments, and renews it or not.
+//! A wrapper without a lock, for the tests of the process side: it runs a command under supervision with a lease made
+//! up from its arguments, and renews it or not.
 //!
-//! `hold [--lease MS] [--grace MS] [--policy term|kill|leave] [--renewals N] [--control FIFO] [--log FILE] [--set KEY=VALUE] --
-//! COMMAND…`. Lines written to the FIFO: `lose` (the lease is lost: end within the grace), `kill`, `cease` (renew no more).
-//! `hold stamp` prints the time instead.
+//! `hold [--lease MS] [--grace MS] [--policy term|kill|leave] [--renewals N] [--control FIFO] [--log FILE] [--set
+//! KEY=VALUE] -- COMMAND…`. Lines written to the FIFO: `lose` (the lease is lost: end within the grace), `kill`,
+//! `cease` (renew no more). `hold stamp` prints the time instead.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! The process side of the command, with real processes: what reaches the command, and that nothing of it outlives its lease.
+//! The process side of the command, with real processes: what reaches the command, and that nothing of it outlives its
+//! lease.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "common/hold.rs"]

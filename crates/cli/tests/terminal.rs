@@ -1,5 +1,5 @@
-//! The command in a terminal, as a job of a shell: Ctrl-C, Ctrl-Z, `fg`, `bg`, resizing, pipelines, and how the terminal is
-//! left behind.
+//! The command in a terminal, as a job of a shell: Ctrl-C, Ctrl-Z, `fg`, `bg`, resizing, pipelines, and how the
+//! terminal is left behind.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "common/hold.rs"]

@@ -6,8 +6,8 @@
 pub enum Happening {
     /// The wrapper got this signal and passed it on to the command's process group.
     Forwarded(i32),
-    /// The command was stopped from the terminal. The wrapper stops as well in the next call of `next`; renewals stop with
-    /// it, and the supervisor ends the command before the lease does.
+    /// The command was stopped from the terminal. The wrapper stops as well in the next call of `next`; renewals stop
+    /// with it, and the supervisor ends the command before the lease does.
     Stopped(i32),
     /// The wrapper was continued after it had stopped with the command. The command stays stopped until
     /// [`Child::resume`](super::Child::resume): call it if the lease still holds, otherwise end or kill.

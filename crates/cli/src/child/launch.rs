@@ -1,7 +1,7 @@
 //! The launcher: sets up what must be set up inside the process, and becomes the command. Started by the supervisor.
 //!
-//! Invariants: the command never runs without a living supervisor, nor with files of ours; when it cannot be run, one line on
-//! standard error says why, and the exit code is a shell's.
+//! Invariants: the command never runs without a living supervisor, nor with files of ours; when it cannot be run, one
+//! line on standard error says why, and the exit code is a shell's.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -28,8 +28,8 @@ pub(super) fn args(supervisor: Pid, wrapper_group: Option<Pid>, program: &OsStr)
 pub(super) fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let (supervisor, wrapper_group) = (pid(args.next()), pid(args.next()));
     let Some(program) = args.next() else { return ExitCode::from(NOT_FOUND) };
-    // Even if the supervisor is killed the command goes with it. It may have been killed already: then nobody is left to
-    // start the command for.
+    // Even if the supervisor is killed the command goes with it. It may have been killed already: then nobody is left
+    // to start the command for.
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     if bound.is_err() || supervisor.is_none() || getppid() != supervisor {
         return ExitCode::from(NOT_EXECUTABLE);

@@ -1,7 +1,7 @@
 //! The socket between wrapper and supervisor, with packets that arrive whole. Used by both sides.
 //!
-//! It has a name in the abstract namespace because handing an open file to a new process under a known number takes unsafe
-//! code. The name is no secret: each side asks the kernel who the other one is.
+//! It has a name in the abstract namespace because handing an open file to a new process under a known number takes
+//! unsafe code. The name is no secret: each side asks the kernel who the other one is.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -95,7 +95,8 @@ impl<S: AsFd> Link<S> {
         }
     }
 
-    /// Takes one packet into `buffer` and says how long it is: nothing at all means that the other side is gone. Never waits.
+    /// Takes one packet into `buffer` and says how long it is: nothing at all means that the other side is gone. Never
+    /// waits.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match net::recv(&self.0, &mut *buffer, RecvFlags::empty()) {

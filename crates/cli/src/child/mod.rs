@@ -1,12 +1,12 @@
 //! The process side of `bandog run`: a supervisor, a launcher, and the wrapper's handle to them.
 //!
 //! Three processes take part. The *wrapper* holds the lock and calls [`Child`]. The *supervisor*, this program started
-//! again in a process group of its own, is a dead-man's switch: it ends the command when the lease is about to, and kills
-//! everything that came from it when the wrapper dies. The *launcher*, this program a third time, becomes the command.
-//! They are told apart by a hidden first argument, which [`role`] looks at before anything else runs.
+//! again in a process group of its own, is a dead-man's switch: it ends the command when the lease is about to, and
+//! kills everything that came from it when the wrapper dies. The *launcher*, this program a third time, becomes the
+//! command. They are told apart by a hidden first argument, which [`role`] looks at before anything else runs.
 //!
-//! Invariants: nothing of the user's runs before [`Prepared::start`]; no process outlives both the wrapper and the lease
-//! as long as the supervisor lives; the supervisor's and the wrapper's files never reach the command.
+//! Invariants: nothing of the user's runs before [`Prepared::start`]; no process outlives both the wrapper and the
+//! lease as long as the supervisor lives; the supervisor's and the wrapper's files never reach the command.
 
 mod happening;
 mod launch;

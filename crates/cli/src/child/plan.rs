@@ -1,5 +1,5 @@
-//! What to run and how it ends with its lease. Made by the caller of [`Child::prepare`](super::Child::prepare), read by the
-//! supervisor from its arguments.
+//! What to run and how it ends with its lease. Made by the caller of [`Child::prepare`](super::Child::prepare), read by
+//! the supervisor from its arguments.
 
 use std::ffi::OsString;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The supervisor is started while the wrapper still waits for its lock; the command only when it has it. Used by the caller
-//! through [`Child::prepare`] and [`Prepared::start`].
+//! The supervisor is started while the wrapper still waits for its lock; the command only when it has it. Used by the
+//! caller through [`Child::prepare`] and [`Prepared::start`].
 
 use std::ffi::OsString;
 use std::io;
@@ -37,8 +37,8 @@ pub struct Prepared {
 impl Prepared {
     pub(super) fn new(plan: Plan) -> io::Result<Self> {
         let ignored = Ignored::now();
-        // Should the supervisor die, what came from the command comes to us. A shell that became this program by exec may
-        // have left us children of its own.
+        // Should the supervisor die, what came from the command comes to us. A shell that became this program by exec
+        // may have left us children of its own.
         let spared = tree::children(getpid());
         set_child_subreaper(Some(getpid()))?;
         let socket = format!("bandog-{}-{:016x}", getpid(), getrandom::u64().map_err(io::Error::other)?);
@@ -64,24 +64,34 @@ impl Prepared {
     /// Starts the command, whose lease is good until then. From here on the wrapper's signals are passed on to it.
     ///
     /// # Errors
-    /// The supervisor could not be started, or could not start the launcher. Nothing of the user's has run. A command that
-    /// does not exist is no error: it ends with 127.
+    /// The supervisor could not be started, could not start the launcher, or died. Nothing of the user's is left
+    /// running. A command that does not exist is no error: it ends with 127.
     pub async fn start(mut self, until: Moment) -> io::Result<Child> {
         let signals = Signals::catch(self.ignored)?;
+        let terminal = Terminal::find();
+        match self.go(until).await {
+            Ok((link, pid)) => Ok(Child::new(link, self.supervisor, pid, signals, terminal, self.spared)),
+            Err(error) => {
+                // A supervisor that dies just now may have started the command already.
+                tree::kill_and_reap_all(&self.spared);
+                Err(error)
+            }
+        }
+    }
+
+    async fn go(&mut self, until: Moment) -> io::Result<(Link<UnixStream>, Pid)> {
         let link = self.supervisor_link().await?;
         link.send_all(&Order::Until(until).to_bytes()).await?;
         for (key, value) in self.env.drain(..) {
             link.send_all(&Order::Set(key, value).to_bytes()).await?;
         }
-        let terminal = Terminal::find();
         link.send_all(&Order::Go.to_bytes()).await?;
         let pid = match report(&link).await? {
             Some(Report::Started(pid)) => Pid::from_raw(pid),
             Some(Report::Failed(errno)) => return Err(io::Error::from_raw_os_error(errno)),
             _ => None,
         };
-        let pid = pid.ok_or_else(|| io::Error::other("the supervisor died before it started the command"))?;
-        Ok(Child::new(link, self.supervisor, pid, signals, terminal, self.spared))
+        Ok((link, pid.ok_or_else(|| io::Error::other("the supervisor died before it started the command"))?))
     }
 
     async fn supervisor_link(&mut self) -> io::Result<Link<UnixStream>> {

@@ -1,7 +1,7 @@
 //! Which signals are passed on, and which were ignored from the start. Used by the wrapper and the supervisor.
 //!
-//! Invariant: a signal that was ignored when the program started (`nohup`, a job in the background of a script) never gets a
-//! handler, in any of the processes: the command inherits that it is ignored.
+//! Invariant: a signal that was ignored when the program started (`nohup`, a job in the background of a script) never
+//! gets a handler, in any of the processes: the command inherits that it is ignored.
 
 use std::fs;
 use std::future::poll_fn;

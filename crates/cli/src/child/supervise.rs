@@ -1,8 +1,9 @@
-//! The supervisor: starts the command when it is told to, and makes sure that it ends. Started by the wrapper, talks only to
-//! it, and has no runtime: one thread, one loop.
+//! The supervisor: starts the command when it is told to, and makes sure that it ends. Started by the wrapper, talks
+//! only to it, and has no runtime: one thread, one loop.
 //!
-//! Invariants: everything that comes from the command stays its descendant (it is a subreaper); when the wrapper is gone
-//! nothing of the command is left alive; it ends itself only after its last child, or after a command that ended by itself.
+//! Invariants: everything that comes from the command stays its descendant (it is a subreaper); when the wrapper is
+//! gone nothing of the command is left alive; it ends itself only after its last child, or after a command that ended
+//! by itself.
 
 use std::ffi::OsString;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! Who is in the foreground of the terminal. Used by the wrapper, the launcher and, for a dead wrapper, the supervisor.
 //!
-//! The command gets the foreground at once if its input and output are the terminal (the launcher takes it), otherwise when
-//! it turns out to need it. It goes back to the wrapper's group when the command stops or ends.
+//! The command gets the foreground at once if its input and output are the terminal (the launcher takes it), otherwise
+//! when it turns out to need it. It goes back to the wrapper's group when the command stops or ends.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -26,7 +26,11 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// The controlling terminal, if there is one. If [`hand_over`] will take it, it counts as lent.
+    ///
+    /// From here on this thread may write to it from the background: after `stty tostop` a message of the wrapper's
+    /// would stop it otherwise, and its renewals with it.
     pub(super) fn find() -> Option<Self> {
+        block_ttou().ok()?;
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
         let eager = is_terminal();
         let modes = tcgetattr(&tty).ok();
@@ -40,7 +44,7 @@ impl Terminal {
         tcgetpgrp(&self.tty).is_ok_and(|group| group == self.own)
     }
 
-    /// Whether `group` has the foreground from us.
+    /// Whether the command has the foreground from us.
     pub(super) fn is_lent(&self) -> bool {
         self.lent
     }
@@ -86,7 +90,8 @@ pub(super) fn hand_over(from: Pid) {
     }
 }
 
-/// In the supervisor of a dead wrapper: gives the foreground to `to` if `from` has it, for the script that goes on there.
+/// In the supervisor of a dead wrapper: gives the foreground to `to` if `from` has it, for the script that goes on
+/// there.
 pub(super) fn give_back(from: Pid, to: Pid) {
     if let Some(tty) =
         File::options().read(true).write(true).open("/dev/tty").ok().filter(|tty| tcgetpgrp(tty) == Ok(from))
@@ -95,8 +100,8 @@ pub(super) fn give_back(from: Pid, to: Pid) {
     }
 }
 
-/// Whether somebody in this session could continue the wrapper's process group after it stopped: somebody who watches over a
-/// member of it from outside. The kernel does not let the terminal stop a group without one either.
+/// Whether somebody in this session could continue the wrapper's process group after it stopped: somebody who watches
+/// over a member of it from outside. The kernel does not let the terminal stop a group without one either.
 pub(super) fn can_be_continued() -> bool {
     let (group, session) = (getpgrp(), getsid(None));
     let mut member = getpid();
@@ -119,10 +124,15 @@ fn is_terminal() -> bool {
 
 // A process in the background is stopped by TTOU for this, unless it blocks it.
 fn give(tty: impl AsFd, group: Pid) -> Result<()> {
-    let mut wanted = SigSet::empty();
-    wanted.add(Signal::SIGTTOU);
-    let before = wanted.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(|_| Errno::INVAL)?;
+    let before = block_ttou().map_err(|_| Errno::INVAL)?;
     let given = tcsetpgrp(tty, group);
     let _ = before.thread_set_mask();
     given
+}
+
+/// Blocks TTOU in this thread and returns what was blocked before.
+fn block_ttou() -> nix::Result<SigSet> {
+    let mut wanted = SigSet::empty();
+    wanted.add(Signal::SIGTTOU);
+    wanted.thread_swap_mask(SigmaskHow::SIG_BLOCK)
 }

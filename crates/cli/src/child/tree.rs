@@ -1,8 +1,8 @@
-//! Kills everything that came from this process, however it tried to get away. Used by the supervisor, and by the wrapper
-//! when the supervisor died. Both are subreapers: whoever loses its parent becomes their child.
+//! Kills everything that came from this process, however it tried to get away. Used by the supervisor, and by the
+//! wrapper when the supervisor died. Both are subreapers: whoever loses its parent becomes their child.
 //!
-//! Invariant: no signal goes to a process that is not a descendant. Direct children keep their ids until this process reaps
-//! them; deeper ones are pinned with a pidfd and looked at again before the signal is sent.
+//! Invariant: no signal goes to a process that is not a descendant. Direct children keep their ids until this process
+//! reaps them; deeper ones are pinned with a pidfd and looked at again before the signal is sent.
 
 use std::fs;
 use std::io::ErrorKind;

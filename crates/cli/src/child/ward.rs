@@ -1,6 +1,7 @@
 //! The command and all that comes from it, as the supervisor sees them: started, signalled, reaped, killed.
 //!
-//! Invariant: the group is signalled only while the command has not been reaped: so long its number cannot be another's.
+//! Invariant: the group is signalled only while the command has not been reaped: so long its number cannot be
+//! another's.
 
 use std::ffi::OsString;
 use std::io;
@@ -51,7 +52,8 @@ impl Ward {
         self.env.push((key, value));
     }
 
-    /// Starts the launcher, in a group of its own. From the main thread: the launcher is bound to the thread that starts it.
+    /// Starts the launcher, in a group of its own. From the main thread: the launcher is bound to the thread that
+    /// starts it.
     pub(super) fn start(&mut self, wrapper_group: Option<Pid>) -> io::Result<Pid> {
         let Some((program, args)) = self.command.split_first().filter(|_| self.group.is_none()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -99,7 +101,10 @@ impl Ward {
         loop {
             match tree::reap() {
                 Reaped::Child(pid, status) if Some(pid) == self.child => match outcome(status) {
-                    Some(outcome) => (self.child, self.status) = (None, Some(outcome)),
+                    Some(outcome) => {
+                        (self.child, self.status) = (None, Some(outcome));
+                        self.hurry();
+                    }
                     None => stopped = status.stopping_signal(),
                 },
                 Reaped::Child(..) => self.hurry(),

@@ -1,4 +1,5 @@
-//! The dead-man's switch without processes: from what the wrapper said and the time, what is due. Driven by the supervisor.
+//! The dead-man's switch without processes: from what the wrapper said and the time, what is due. Driven by the
+//! supervisor.
 //!
 //! Invariants: ending is never taken back, because the command has been told; the time to kill only comes closer.
 

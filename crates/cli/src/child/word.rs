@@ -1,9 +1,9 @@
 //! What the wrapper and the supervisor say to each other: one packet, one word and what belongs to it.
 //!
-//! Plain text, so that a trace of system calls can be read; only values of variables are arbitrary bytes. Both sides are the
-//! same program, so there are no versions: a packet that cannot be read ends the conversation.
+//! Plain text, so that a trace of system calls can be read; only values of variables are arbitrary bytes. Both sides
+//! are the same program, so there are no versions: a packet that cannot be read ends the conversation.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::str;
 
@@ -124,7 +124,7 @@ fn cause_from(word: &str) -> Option<Cause> {
 }
 
 fn os_string(bytes: &[u8]) -> OsString {
-    OsString::from_vec(OsStr::from_bytes(bytes).as_bytes().to_vec())
+    OsString::from_vec(bytes.to_vec())
 }
 
 #[cfg(test)]

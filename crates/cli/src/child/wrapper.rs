@@ -1,12 +1,12 @@
 //! The wrapper's handle to its command: what `bandog run` holds while it holds the lock.
 //!
-//! Invariants: signals go through the supervisor, which knows whether the command still has its number; if the supervisor
-//! dies, everything it watched is killed; dropping the handle kills the command.
+//! Invariants: signals go through the supervisor, which knows whether the command still has its number; if the
+//! supervisor dies, everything it watched is killed; dropping the handle kills the command.
 
 use std::process::Child as Process;
 
 use bandog::Moment;
-use rustix::process::{Pid, Signal, kill_current_process_group};
+use rustix::process::{Pid, Signal, kill_current_process_group, kill_process};
 use signal_hook::consts::{SIGCONT, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use tokio::net::UnixStream;
 
@@ -43,8 +43,8 @@ enum Job {
 }
 
 impl Child {
-    /// Starts the supervisor, at best while the lock is still being waited for. Needs a tokio runtime with I/O and time, and
-    /// must come before any handler for a signal is installed.
+    /// Starts the supervisor, at best while the lock is still being waited for. Needs a tokio runtime with I/O and
+    /// time, and must come before any handler for a signal is installed.
     ///
     /// # Errors
     /// A process or a socket could not be made.
@@ -76,11 +76,13 @@ impl Child {
     /// Asks the command to end now (TERM), and kills everything that came from it then.
     pub fn end(&mut self, kill_at: Moment) {
         self.order(&Order::End(kill_at));
+        self.wake_supervisor();
     }
 
     /// Kills the command and everything that came from it.
     pub fn kill(&mut self) {
         self.order(&Order::Kill);
+        self.wake_supervisor();
     }
 
     /// Lets a stopped command go on, after [`Happening::Resumed`]: in the foreground, if the wrapper is.
@@ -173,12 +175,15 @@ impl Child {
         if let Some(terminal) = &mut self.terminal {
             let was_lent = terminal.is_lent();
             terminal.take_back();
-            if let Status::Signal(signal) = ending.status {
+            if !matches!(ending.status, Status::Code(_)) {
                 terminal.restore_modes();
-                // Ctrl-C is meant for the whole job: the script that runs us would have got it, had we not lent the terminal.
-                if was_lent && [SIGINT, SIGQUIT].contains(&signal) {
-                    let _ = kill_current_process_group(Signal::from_named_raw(signal).unwrap_or(Signal::INT));
-                }
+            }
+            // Ctrl-C is meant for the whole job: the script that runs us would have got it, had we not lent the
+            // terminal.
+            match ending.status {
+                Status::Signal(SIGINT) if was_lent => drop(kill_current_process_group(Signal::INT)),
+                Status::Signal(SIGQUIT) if was_lent => drop(kill_current_process_group(Signal::QUIT)),
+                _ => {}
             }
         }
         // It goes by itself; reaped if it has by now.
@@ -186,8 +191,13 @@ impl Child {
         Happening::Exited(ending)
     }
 
-    // What cannot be sent is either for a dead supervisor, which `next` notices, or for one that has not read thousands of
-    // orders: it is stuck, and without new orders it will end the command when it wakes.
+    // Somebody may have stopped it; it has our child's number until we reap it.
+    fn wake_supervisor(&self) {
+        let _ = kill_process(Pid::from_child(&self.supervisor), Signal::CONT);
+    }
+
+    // What cannot be sent is either for a dead supervisor, which `next` notices, or for one that has not read thousands
+    // of orders: it is stuck, and without new orders it will end the command when it wakes.
     fn order(&self, order: &Order) {
         let _ = self.link.send(&order.to_bytes());
     }

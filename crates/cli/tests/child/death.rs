@@ -109,3 +109,31 @@ fn a_command_that_always_forks_does_not_get_away() {
     running.signal(Signal::KILL);
     run.nobody_left();
 }
+
+#[test]
+fn the_wrapper_is_killed_at_any_moment_of_the_start() {
+    kill_during_the_start(Some);
+}
+
+#[test]
+fn the_supervisor_is_killed_at_any_moment_of_the_start() {
+    kill_during_the_start(|wrapper| children(wrapper).first().copied());
+}
+
+/// Kills at moments that go through the whole start, which takes a few milliseconds.
+fn kill_during_the_start(victim: impl Fn(i32) -> Option<i32>) {
+    for tenths in 0..80 {
+        let run = Run::new();
+        let mut command = run.hold(&["--lease", "3000"], &["sh", "-c", FAMILY]);
+        let mut wrapper = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(tenths * 100));
+        let Some(victim) = victim(i32::try_from(wrapper.id()).unwrap()) else {
+            wrapper.kill().unwrap();
+            wrapper.wait().unwrap();
+            continue;
+        };
+        let _ = kill_process(pid(victim), Signal::KILL);
+        wrapper.wait().unwrap();
+        run.nobody_left();
+    }
+}

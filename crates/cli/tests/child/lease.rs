@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::{Signal, kill_process_group};
+use rustix::process::{Signal, kill_process, kill_process_group};
 
-use crate::hold::{Run, eventually, pid};
+use crate::hold::{Run, eventually, pid, state};
 
 /// Long enough for the start of a command on a busy machine, short enough to wait for.
 const SHORT: [&str; 6] = ["--lease", "1500", "--grace", "600", "--renewals", "0"];
@@ -116,6 +116,17 @@ fn a_wrapper_that_stops_renewing_loses_its_command() {
     fs::write(&control, "cease\n").unwrap();
     assert_eq!(running.code(), Some(4));
     assert!(run.logged("Exited(").unwrap().contains("Lease"));
+}
+
+#[test]
+fn a_stopped_supervisor_is_woken_to_end_the_command() {
+    let run = Run::new();
+    let control = fifo(&run);
+    let running = run.start(&["--control", control.to_str().unwrap()], &trap("exit 4"));
+    kill_process(pid(running.supervisor), Signal::STOP).unwrap();
+    eventually("the supervisor stops", || (state(running.supervisor) == Some('T')).then_some(()));
+    fs::write(&control, "lose\n").unwrap();
+    assert_eq!(running.code(), Some(4));
 }
 
 fn fifo(run: &Run) -> PathBuf {

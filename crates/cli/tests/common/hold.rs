@@ -1,12 +1,13 @@
 //! Runs the example `hold` and finds every process that came from it. Used by the tests of the process side.
 //!
-//! Each run has a mark in its environment, which everything it starts inherits: what carries the mark and is no zombie is
-//! alive. Whatever is left of a run at the end of its test is killed.
+//! Each run has a mark in its environment, which everything it starts inherits: what carries the mark and is no zombie
+//! is alive. Whatever is left of a run at the end of its test is killed.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -18,10 +19,20 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// The example's path: it is built with the tests.
+/// The example's path. It is built with the tests, unless only some of them are asked for.
 pub(crate) fn hold() -> PathBuf {
+    static CHECKED: Once = Once::new();
     let test = std::env::current_exe().unwrap();
-    test.parent().and_then(Path::parent).unwrap().join("examples/hold")
+    let hold = test.parent().and_then(Path::parent).unwrap().join("examples/hold");
+    CHECKED.call_once(|| {
+        let built = fs::metadata(&hold)
+            .and_then(|file| file.modified())
+            .expect("examples/hold; cargo build --examples makes it");
+        let sources = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/child")).into_iter().flatten().flatten();
+        let newest = sources.filter_map(|file| file.metadata().ok()?.modified().ok()).max();
+        assert!(newest.is_none_or(|newest| newest <= built), "examples/hold is old; cargo build --examples");
+    });
+    hold
 }
 
 pub(crate) fn now() -> Moment {
@@ -186,7 +197,7 @@ impl Running {
 
     /// Waits for the wrapper; also returns the rest of the output.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
-        let status = self.wrapper.wait().unwrap();
+        let status = self.ended();
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         (status, rest)
@@ -194,6 +205,10 @@ impl Running {
 
     /// Only the exit code, without the output: somebody else may still have it open.
     pub(crate) fn code(mut self) -> Option<i32> {
-        self.wrapper.wait().unwrap().code()
+        self.ended().code()
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        eventually("the wrapper ends", || self.wrapper.try_wait().unwrap())
     }
 }

@@ -186,6 +186,20 @@ fn ctrl_z_stops_a_whole_pipeline() {
 }
 
 #[test]
+fn a_wrapper_that_writes_to_a_strict_terminal_goes_on() {
+    let run = Run::new();
+    let mut screen = shell(&run, &[("trap", TRAP_INT)]);
+    // The log is the terminal: written to while the command has the foreground.
+    screen.type_in("stty tostop; \"$HOLD\" --log /dev/tty -- sh $DIR/trap\n");
+    screen.expect("until ");
+    screen.expect("ready");
+    screen.type_in(CTRL_C);
+    screen.expect("interrupted");
+    screen.expect("Exited(");
+    expect_code(&mut screen, 9);
+}
+
+#[test]
 fn a_shell_inside_has_jobs_of_its_own() {
     let run = Run::new();
     let mut screen = shell(&run, &[("sleeper", SLEEPER), ("inner", "PS1='inner> '")]);
