@@ -8,6 +8,7 @@ use bandog_core::op::Reply;
 use bandog_core::store::{Listing, Page, Push, StoreError};
 use tokio::sync::oneshot;
 
+use crate::bell;
 use crate::error;
 use crate::link::Link;
 use crate::list;
@@ -75,7 +76,7 @@ impl Worker {
         let taken = self.take_turn(&calls);
         let mut replies = match taken {
             Ok(taken) => {
-                self.tell(taken.news, taken.rings);
+                self.tell(taken.news, &taken.others);
                 taken.replies.into_iter()
             }
             Err(error) => vec![Err(error); calls.len()].into_iter(),
@@ -104,9 +105,9 @@ impl Worker {
     }
 
     // The bell first: who hears it has the longer way.
-    fn tell(&self, news: Vec<(InboxId, Push)>, rings: bool) {
-        if rings {
-            self.shared.ring();
+    fn tell(&self, news: Vec<(InboxId, Push)>, others: &[InboxId]) {
+        if !others.is_empty() {
+            bell::ring(&self.shared.place, others);
         }
         for (inbox, push) in news {
             self.shared.inboxes.deliver(inbox, push);
