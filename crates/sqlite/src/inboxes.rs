@@ -21,6 +21,10 @@ impl Inboxes {
         self.lock().get(&inbox).is_some_and(|receiver| receiver.strong_count() > 0)
     }
 
+    pub(crate) fn ids(&self) -> Vec<InboxId> {
+        self.lock().iter().filter(|(_, receiver)| receiver.strong_count() > 0).map(|(inbox, _)| *inbox).collect()
+    }
+
     /// Delivers, if the inbox is still here; says whether it was.
     pub(crate) fn deliver(&self, inbox: InboxId, push: Push) -> bool {
         let receiver = self.lock().get(&inbox).and_then(Weak::upgrade);

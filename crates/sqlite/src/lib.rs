@@ -15,7 +15,7 @@
 //! | `store`, `lane`, `worker` | the handle, its queue of jobs, and the thread that works them off |
 //! | `turn`, `state`, `rows`, `list` | one transaction: the ledger, the store's own row, the tables; and one that only reads |
 //! | `link`, `schema`, `place`, `busy` | an open connection, the format of the file, the file's name and mode, waiting for other writers |
-//! | `bell`, `watcher`, `inboxes` | how news reaches the inboxes of this and of other processes |
+//! | `bell`, `watcher`, `pace`, `inboxes` | how news reaches the inboxes of this and of other processes |
 //! | `host`, `error` | the machine's clocks and boot, and the words for everything that goes wrong |
 
 mod bell;
@@ -26,6 +26,7 @@ mod inboxes;
 mod lane;
 mod link;
 mod list;
+mod pace;
 mod place;
 mod rows;
 mod schema;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bandog_core::holder::InboxId;
@@ -13,7 +13,6 @@ use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, St
 use bandog_core::time::LeaseTime;
 use tokio::sync::oneshot;
 
-use crate::bell;
 use crate::error;
 use crate::host::{Host, System};
 use crate::inboxes::Inboxes;
@@ -69,8 +68,6 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) waking: Waking,
     pub(crate) inboxes: Arc<Inboxes>,
-    /// Whether the bell was rung from here since the watcher last looked.
-    pub(crate) rang: Arc<AtomicBool>,
     /// The highest stamp seen, should the file forget it.
     floor: AtomicU64,
     watch: Mutex<Option<Watch>>,
@@ -108,7 +105,6 @@ impl SqliteStore {
             limits,
             waking,
             inboxes: Arc::default(),
-            rang: Arc::default(),
             floor: AtomicU64::new(0),
             watch: Mutex::default(),
         };
@@ -128,12 +124,6 @@ impl SqliteStore {
 }
 
 impl Shared {
-    /// Wakes the other processes.
-    pub(crate) fn ring(&self) {
-        self.rang.store(true, Ordering::Release);
-        bell::ring(&self.place);
-    }
-
     /// Makes sure that a watcher runs. It may block, so workers call it.
     pub(crate) fn watch(&self) -> Result<(), StoreError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);

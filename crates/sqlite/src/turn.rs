@@ -27,8 +27,8 @@ pub(crate) struct Taken {
     pub(crate) replies: Vec<Result<Reply, StoreError>>,
     /// For inboxes of this process.
     pub(crate) news: Vec<(InboxId, Push)>,
-    /// Whether something new was written to somebody else.
-    pub(crate) rings: bool,
+    /// Inboxes elsewhere to which something new was written.
+    pub(crate) others: Vec<InboxId>,
 }
 
 /// Why a turn failed, and whether it may have taken effect.
@@ -57,10 +57,10 @@ pub(crate) fn take(link: &mut Link, shared: &Shared, boot: BootId, calls: &[&Cal
             reserve(link, boot, highest)?;
             continue;
         }
-        let (news, rings) = turn.end()?;
+        let taken = turn.end(replies)?;
         transaction.commit().map_err(|error| Failure { outcome: uncertain(&error), error })?;
         shared.raise_floor(highest);
-        return Ok(Taken { replies, news, rings });
+        return Ok(taken);
     }
 }
 
@@ -94,8 +94,8 @@ struct Turn<'a> {
     lease: LeaseTime,
     wall: u64,
     effects: Vec<(LockName, Effect)>,
-    /// Whether there is something to tell that was not told before.
-    new: bool,
+    /// Who elsewhere is to be told what was not told before.
+    others: Vec<InboxId>,
 }
 
 impl<'a> Turn<'a> {
@@ -106,7 +106,7 @@ impl<'a> Turn<'a> {
         state.highest = state.highest.max(shared.floor());
         // Read under the write lock: the times of one file's transactions follow their order.
         let (lease, wall) = (shared.host.lease(), shared.host.wall().micros());
-        Ok(Self { connection, shared, loaded, state, lease, wall, effects: Vec::new(), new: false })
+        Ok(Self { connection, shared, loaded, state, lease, wall, effects: Vec::new(), others: Vec::new() })
     }
 
     fn now(&self) -> Now {
@@ -144,7 +144,8 @@ impl<'a> Turn<'a> {
         }
         // A heartbeat repeats what was told: everybody would be woken, for one who most likely knows.
         let repeated = |effect: &Effect| matches!((op, &effect.news), (Op::Heartbeat(_), News::Waiting { .. }));
-        self.new |= effects.iter().any(|effect| !repeated(effect) && !self.shared.inboxes.has(effect.inbox));
+        let new = effects.iter().filter(|effect| !repeated(effect)).map(|effect| effect.inbox);
+        self.others.extend(new.filter(|inbox| !self.shared.inboxes.has(*inbox)));
         self.effects.extend(effects.into_iter().map(|effect| (name.clone(), effect)));
         reply
     }
@@ -154,11 +155,11 @@ impl<'a> Turn<'a> {
     }
 
     /// Writes down what is for others, sweeps, and saves the store's own row.
-    fn end(mut self) -> rusqlite::Result<(Vec<(InboxId, Push)>, bool)> {
-        let mut own = Vec::new();
+    fn end(mut self, replies: Vec<Result<Reply, StoreError>>) -> rusqlite::Result<Taken> {
+        let mut news = Vec::new();
         for (name, effect) in std::mem::take(&mut self.effects) {
             if self.shared.inboxes.has(effect.inbox) {
-                own.push((effect.inbox, Push { name, run: self.state.run, news: effect.news }));
+                news.push((effect.inbox, Push { name, run: self.state.run, news: effect.news }));
             } else {
                 self.state.pushed += 1;
                 let row = (effect.inbox, &name, &effect.news);
@@ -169,6 +170,6 @@ impl<'a> Turn<'a> {
         if self.state != self.loaded {
             self.state.save(self.connection)?;
         }
-        Ok((own, self.new))
+        Ok(Taken { replies, news, others: self.others })
     }
 }

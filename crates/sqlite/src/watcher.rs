@@ -7,20 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bandog_core::holder::InboxId;
 use bandog_core::store::{Outcome, Push, StoreError};
 use bandog_core::time::RunId;
 
-use crate::bell::{self, Ear, Heard};
+use crate::bell::{self, Ear, Heard, Mark};
+use crate::busy;
 use crate::error;
 use crate::inboxes::Inboxes;
 use crate::link::Link;
+use crate::pace::Pace;
 use crate::place::{FileId, Place};
 use crate::rows::{self, Written};
 use crate::state::State;
 use crate::store::{Shared, Waking};
 
-/// After a ring that was for others: with many waiters in many processes most rings are.
-const PAUSE: Duration = Duration::from_millis(8);
 /// Between looks that no ring asks for: repeated notices do not ring, and whoever is killed after a commit has not rung.
 const ROUND: Duration = Duration::from_secs(1);
 /// Between looks where there is no bell to hear.
@@ -49,10 +50,10 @@ impl Watch {
         let seen =
             State::load(&link.connection).map_err(|error| error::explain(&place, Outcome::NotExecuted, error))?.pushed;
         let (line, ours) = std::io::pipe().map_err(failed)?;
-        let (inboxes, rang, waking) = (Arc::clone(&shared.inboxes), Arc::clone(&shared.rang), shared.waking);
-        let (file, link, version) = (link.file(), Some(link), None);
-        let (ear, looks) = (None, LOOKS_WITHOUT_EAR);
-        let watcher = Watcher { place, inboxes, rang, waking, ear, looks, link, seen, file, version, line };
+        let (inboxes, waking) = (Arc::clone(&shared.inboxes), shared.waking);
+        let (file, link, version, marks) = (link.file(), Some(link), None, Vec::new());
+        let (ear, looks, pace) = (None, LOOKS_WITHOUT_EAR, Pace::default());
+        let watcher = Watcher { place, inboxes, waking, ear, looks, link, seen, file, version, marks, pace, line };
         let thread = std::thread::Builder::new().name("bandog-watcher".to_owned());
         let thread = thread.spawn(move || watcher.run()).map_err(failed)?;
         Ok(Self { thread, line: ours, hurried: AtomicBool::new(false) })
@@ -81,7 +82,6 @@ fn open_ear(place: &Place, waking: Waking) -> Option<Ear> {
 struct Watcher {
     place: Arc<Place>,
     inboxes: Arc<Inboxes>,
-    rang: Arc<AtomicBool>,
     waking: Waking,
     /// Nothing yet, or where there is no inotify to be had.
     ear: Option<Ear>,
@@ -93,6 +93,9 @@ struct Watcher {
     file: FileId,
     /// What SQLite calls the state of the file at the last poll.
     version: Option<i64>,
+    /// The marks of our inboxes at the last ring.
+    marks: Vec<(InboxId, Mark)>,
+    pace: Pace,
     line: PipeReader,
 }
 
@@ -122,7 +125,7 @@ impl Watcher {
     /// Opens the ear, and then looks: a ring in between is heard.
     fn prick_up(&mut self) {
         self.ear = open_ear(&self.place, self.waking);
-        self.answer();
+        self.look();
     }
 
     fn poll(&mut self) -> Heard {
@@ -145,12 +148,20 @@ impl Watcher {
         if same { Heard::Silence } else { Heard::Ring }
     }
 
-    /// Looks for news; after a ring that was for others, not again for a while.
+    /// Looks for news if the ring was for us; if not, listens again after a while.
     fn answer(&mut self) {
-        let ours = self.rang.swap(false, Ordering::AcqRel);
-        let found = self.look();
-        if !found && !ours && self.ear.is_some() {
-            bell::sleep(&self.line, None, PAUSE);
+        let Some(ear) = &self.ear else {
+            self.look();
+            return;
+        };
+        // Read before the look: a ring during the look leaves another mark.
+        let marks = self.inboxes.ids().into_iter().map(|inbox| (inbox, ear.mark(inbox))).collect();
+        let was = std::mem::replace(&mut self.marks, marks);
+        if was == self.marks || !self.look() {
+            let pause = self.pace.wasted(busy::monotonic());
+            if !pause.is_zero() {
+                bell::sleep(&self.line, None, pause);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use bandog_core::op::{Body, Reply, Verdict};
 use bandog_core::store::{Listing, Page, Push, StoreError};
 use tokio::sync::oneshot;
 
+use crate::bell;
 use crate::error;
 use crate::link::Link;
 use crate::list;
@@ -78,7 +79,7 @@ impl Worker {
                 if taken.replies.iter().flatten().any(queues) {
                     self.shared.hurry();
                 }
-                self.tell(taken.news, taken.rings);
+                self.tell(taken.news, &taken.others);
                 taken.replies.into_iter()
             }
             Err(error) => vec![Err(error); calls.len()].into_iter(),
@@ -107,9 +108,9 @@ impl Worker {
     }
 
     // The bell first: who hears it has the longer way.
-    fn tell(&self, news: Vec<(InboxId, Push)>, rings: bool) {
-        if rings {
-            self.shared.ring();
+    fn tell(&self, news: Vec<(InboxId, Push)>, others: &[InboxId]) {
+        if !others.is_empty() {
+            bell::ring(&self.shared.place, others);
         }
         for (inbox, push) in news {
             self.shared.inboxes.deliver(inbox, push);
