@@ -51,7 +51,7 @@ pub(crate) fn on_lost(stage: &Stage, _: &str) {
     let holds = stage.line("run --lease 1s job").env("BANDOG_ON_LOST", "kill").sh(OBEDIENT).start();
     holds.await_out("ready");
     stage.removed_store();
-    let outcome = holds.wait().is(90).says("the command is stopped (KILL)");
+    let outcome = holds.wait().is(90).says("stopping the command (KILL)");
     assert!(!outcome.out.contains("term"), "{outcome:?}");
     let holds = stage.line("run --lease 1s --on-lost term job").env("BANDOG_ON_LOST", "kill").sh(OBEDIENT).start();
     holds.await_out("ready");

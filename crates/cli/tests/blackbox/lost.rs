@@ -70,7 +70,7 @@ fn on_lost_kill_does_not_ask() {
     until("the clock runs", || stage.path("times").exists().then_some(()));
     stage.removed_store();
     let removed = uptime();
-    let outcome = job.wait().is(90).says("bandog: job: lost: ").says("; the command is stopped (KILL)\n");
+    let outcome = job.wait().is(90).says("bandog: job: lost: ").says("; stopping the command (KILL)\n");
     assert!(!outcome.out.contains("term"), "{outcome:?}");
     assert!(last_time(&stage) < removed + 1.0);
 }

@@ -93,8 +93,11 @@ impl<'a> Running<'a> {
 
     pub(crate) fn feed(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(text.as_bytes()).unwrap();
-        stdin.flush().unwrap();
+        match stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()) {
+            // Whoever needs no input may have ended by now.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            written => written.unwrap(),
+        }
     }
 
     /// Closes its standard input and waits for its end.
