@@ -63,7 +63,7 @@ fn a_ticket_that_is_over_is_90() {
     let said = "the store no longer knows this hold";
     stage.line("release").fed(&ticket).is(90).says("bandog: lock \"job\" (sqlite:").says(said);
     stage.line("renew").fed(&ticket).is(90).says(said);
-    let ticket = stage.line("acquire --lease 100ms job").run().is(0).out;
+    let ticket = stage.line("acquire --lease 1s job").run().is(0).out;
     // The next one has it when the lease is over, and not before.
     let next = stage.line("run job").sh("echo $BANDOG_TOKEN").run().is(0);
     assert!(next.out.trim().parse::<u64>().is_ok());
