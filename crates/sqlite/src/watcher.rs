@@ -41,9 +41,9 @@ impl Watch {
     pub(crate) fn start(shared: &Shared) -> Result<Self, StoreError> {
         let place = Arc::clone(&shared.place);
         let failed = |error| error::no_thread(&shared.place, error);
+        let link = Link::open(&place)?;
         // The ear before the look: a ring in between is then heard.
         let ear = open_ear(&place, shared.waking);
-        let link = Link::open(&place)?;
         let seen =
             State::load(&link.connection).map_err(|error| error::explain(&place, Outcome::NotExecuted, error))?.pushed;
         let (stop, _stop) = std::io::pipe().map_err(failed)?;
@@ -72,7 +72,7 @@ struct Watcher {
     place: Arc<Place>,
     inboxes: Arc<Inboxes>,
     waking: Waking,
-    /// Nothing where there is no inotify to be had.
+    /// Nothing where there is no inotify to be had, and while there is no file.
     ear: Option<Ear>,
     link: Option<Link>,
     /// The last push that was looked at, in this file.
@@ -184,6 +184,9 @@ impl Watcher {
         self.seen = if self.file == link.file() { self.seen.min(pushed) } else { 0 };
         self.file = link.file();
         self.link = Some(link);
+        if self.ear.is_none() {
+            self.ear = open_ear(&self.place, self.waking);
+        }
         true
     }
 }
