@@ -176,9 +176,7 @@ impl Watcher {
     fn reopen(&mut self) -> bool {
         // Closed before the next is opened.
         self.link = None;
-        let Ok(link) = self.place.file().map_err(drop).and_then(|_| Link::open(&self.place).map_err(drop)) else {
-            return false;
-        };
+        let Ok(link) = Link::find(&self.place) else { return false };
         let pushed = State::load(&link.connection).map_or(0, |state| state.pushed);
         // In another file everything is new; in the same one, should it have lost its log, ids have gone back.
         self.seen = if self.file == link.file() { self.seen.min(pushed) } else { 0 };
