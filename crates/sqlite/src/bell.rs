@@ -59,8 +59,9 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    /// Listens from now on. Fails where the system has no more watches to give.
+    /// Listens from now on. Fails where the system has no more watches to give, and where there is no database: the bell is made with it.
     pub(crate) fn open(place: &Place) -> io::Result<Self> {
+        place.file()?;
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         place.create_bell()?;
         let moved = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;

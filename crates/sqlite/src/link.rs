@@ -4,6 +4,7 @@
 //! was removed would renew a lock that others, in the new file, see as free.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,12 +46,21 @@ pub(crate) struct Link {
 impl Link {
     /// Opens the file, and makes it if there is none.
     pub(crate) fn open(place: &Arc<Place>) -> Result<Self, StoreError> {
+        Self::open_with(place, || place.create())
+    }
+
+    /// Opens the file if there is one.
+    pub(crate) fn find(place: &Arc<Place>) -> Result<Self, StoreError> {
+        Self::open_with(place, || place.file().map(drop))
+    }
+
+    fn open_with(place: &Arc<Place>, before: impl Fn() -> io::Result<()>) -> Result<Self, StoreError> {
         // One at a time in this process: making the file closes it once, which drops the locks that others have on it.
         static OPENING: Mutex<()> = Mutex::new(());
         let _one = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
         let give_up = busy::monotonic() + OPEN_WITHIN;
         loop {
-            place.create().map_err(|error| error::uncreated(place, error))?;
+            before().map_err(|error| error::uncreated(place, error))?;
             let late = busy::monotonic() >= give_up;
             match attempt(place) {
                 Ok(Some(link)) => return Ok(link),

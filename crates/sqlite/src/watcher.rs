@@ -83,7 +83,7 @@ struct Watcher {
     place: Arc<Place>,
     inboxes: Arc<Inboxes>,
     waking: Waking,
-    /// Nothing yet, or where there is no inotify to be had.
+    /// Nothing at first, where there is no inotify to be had, and while there is no file.
     ear: Option<Ear>,
     /// How many looks are left before an ear is opened.
     looks: u32,
@@ -199,14 +199,15 @@ impl Watcher {
     fn reopen(&mut self) -> bool {
         // Closed before the next is opened.
         self.link = None;
-        let Ok(link) = self.place.file().map_err(drop).and_then(|_| Link::open(&self.place).map_err(drop)) else {
-            return false;
-        };
+        let Ok(link) = Link::find(&self.place) else { return false };
         let pushed = State::load(&link.connection).map_or(0, |state| state.pushed);
         // In another file everything is new; in the same one, should it have lost its log, ids have gone back.
         self.seen = if self.file == link.file() { self.seen.min(pushed) } else { 0 };
         self.file = link.file();
         self.link = Some(link);
+        if self.ear.is_none() {
+            self.ear = open_ear(&self.place, self.waking);
+        }
         true
     }
 }

@@ -169,6 +169,18 @@ fn holders_are_told_when_the_file_is_removed() {
 }
 
 #[test]
+fn who_only_waits_makes_no_files() {
+    let (directory, machine) = (Directory::new(), Machine::new());
+    let bench = bench(&machine, &directory.path().join("own/locks.db"));
+    let _ann = block_on(bench.actor(&job()));
+    fs::remove_dir_all(directory.path().join("own")).unwrap();
+    fs::create_dir(directory.path().join("own")).unwrap();
+    // Longer than a watcher waits before it looks for the bell again.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(fs::read_dir(directory.path().join("own")).unwrap().count(), 0);
+}
+
+#[test]
 fn what_a_removed_file_leaves_behind_is_not_used() {
     let (directory, machine) = (Directory::new(), Machine::new());
     let (one, two) = (bench(&machine, &directory.file()), bench(&machine, &directory.file()));

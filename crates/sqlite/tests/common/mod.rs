@@ -6,6 +6,7 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -51,7 +52,9 @@ pub(crate) fn is_root() -> bool {
 /// A copy of this test binary where everybody may run it: the directory of builds may be closed.
 pub(crate) fn binary_for_everybody(directory: &Directory) -> PathBuf {
     let copy = directory.path().join("test");
-    std::fs::copy(std::env::current_exe().expect("the test binary"), &copy).expect("a copy");
+    // By another process: a child that this one starts meanwhile would have the copy open for writing, and then it cannot be run.
+    let copied = Command::new("cp").arg(std::env::current_exe().expect("the test binary")).arg(&copy).status();
+    assert!(copied.is_ok_and(|status| status.success()), "a copy");
     for path in [&copy, directory.path()] {
         std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
