@@ -4,6 +4,7 @@
 //! Invariant: the supervisor never believes in a later end of the lease than the guard does.
 
 use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog::{Clock, Hold, LossReason, Moment, ReleaseError};
@@ -42,14 +43,27 @@ impl<'a> Keep<'a> {
         self.until
     }
 
-    /// Holds the lock until the child has ended, and releases it.
-    pub(crate) async fn through(mut self, mut child: Child) -> Result<Exit, Failure> {
+    /// Holds the lock until the child has ended, and releases it. `caught` is a signal that came while the child started.
+    pub(crate) async fn through(mut self, mut child: Child, caught: Option<i32>) -> Result<Exit, Failure> {
         self.note(&Note::Started { pid: child.pid().unsigned_abs() });
+        if let Some(signal) = caught {
+            self.caught(&mut child, signal);
+        }
         let ending = self.watch(&mut child).await;
         drop(child);
         let exit = self.exit(ending);
         self.at_least().await;
         Ok(self.release(exit).await)
+    }
+
+    /// Ends the child for a signal, unless the child has the signal too: it came before or after signals were passed on.
+    fn caught(&mut self, child: &mut Child, signal: i32) {
+        let now_or_never = pin!(child.next()).poll(&mut Context::from_waker(Waker::noop()));
+        if now_or_never != Poll::Ready(Happening::Forwarded(signal)) {
+            self.ended = Some(Exit::Interrupted(signal));
+            self.note(&Note::Interrupted { signal });
+            child.end(now() + self.grace);
+        }
     }
 
     async fn watch(&mut self, child: &mut Child) -> Ending {

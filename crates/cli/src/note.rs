@@ -55,7 +55,7 @@ impl Note {
             Self::Waiting { scene, waited } => format!("waiting for {}, {}", short(*waited), scene.words()),
             Self::Busy { scene, waited: None } => format!("busy, {}; wait for it with --wait", scene.words()),
             Self::Busy { scene, waited: Some(waited) } => format!("busy after {}, {}", short(*waited), scene.words()),
-            Self::Interrupted { signal } => format!("not waited for any longer: interrupted by signal {signal}"),
+            Self::Interrupted { signal } => format!("interrupted by signal {signal}"),
             Self::Acquired { token, waited, .. } => format!("acquired after {}, token {token}", short(*waited)),
             Self::Started { pid } => format!("started, process {pid}"),
             Self::Danger { why, grace } => {

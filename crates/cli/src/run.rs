@@ -38,12 +38,13 @@ async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: V
     let (got, prepared) = tokio::join!(wait.get(&request, &mut interrupts), Child::prepare(plan));
     let got = got?;
     confirm(&got, lease).await?;
-    // From the next step on signals are passed on to the command.
-    match (interrupts.caught(), prepared) {
-        (Some(signal), _) => Err(wait.interrupted(signal)),
-        (None, Ok(prepared)) => start(args, say, got, prepared, grace).await,
-        (None, Err(error)) => Err(not_started(&error)),
+    if let Some(signal) = interrupts.caught() {
+        return Err(wait.interrupted(signal));
     }
+    let prepared = prepared.map_err(|error| not_started(&error))?;
+    let (keep, child) = start(args, say, got, prepared, grace).await?;
+    // Signals are passed on to the command now. One that came a moment before is known only here.
+    keep.through(child, interrupts.caught()).await
 }
 
 /// A lock that was handed over is held for the claim window only, until its first renewal.
@@ -54,7 +55,13 @@ async fn confirm(got: &Got, lease: Duration) -> Result<(), Failure> {
     got.held.renew().await.map_err(|error| Failure::new(exit(error.kind()), error.to_string()))
 }
 
-async fn start(args: &Run, say: &Say, got: Got, mut prepared: Prepared, grace: Duration) -> Result<Exit, Failure> {
+async fn start<'a>(
+    args: &'a Run,
+    say: &'a Say,
+    got: Got,
+    mut prepared: Prepared,
+    grace: Duration,
+) -> Result<(Keep<'a>, Child), Failure> {
     let hold = got.held.hold();
     prepared.set("BANDOG_NAME", &args.lock.name);
     prepared.set("BANDOG_HOLDER", hold.holder().map(|id| id.to_string()).unwrap_or_default());
@@ -62,7 +69,7 @@ async fn start(args: &Run, say: &Say, got: Got, mut prepared: Prepared, grace: D
     prepared.set("BANDOG_WAITED_MS", got.waited.as_millis().to_string());
     let keep = Keep::new(args, say, got.held, grace);
     let child = prepared.start(keep.until()).await.map_err(|error| not_started(&error))?;
-    keep.through(child).await
+    Ok((keep, child))
 }
 
 fn command(args: &Run) -> (OsString, Vec<OsString>) {

@@ -69,8 +69,8 @@ impl Settings {
             of_file.map(|(option, value)| (option, (value, path.display().to_string()))).collect();
         for option in LocksBuilder::OPTIONS.iter().filter(|option| library(option)) {
             let variable = format!("BANDOG_{}", option.to_uppercase());
-            if let Ok(value) = std::env::var(&variable) {
-                settings.insert((*option).to_owned(), (value, variable));
+            if let Some(value) = std::env::var_os(&variable) {
+                settings.insert((*option).to_owned(), (value.to_string_lossy().into_owned(), variable));
             }
         }
         Self(settings)

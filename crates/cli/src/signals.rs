@@ -8,7 +8,7 @@ use crate::child::Ignored;
 
 /// INT, TERM, HUP and QUIT, except those that were ignored when the command started (as under `nohup`).
 ///
-/// From its making on none of them is missed, so it is made before the first request and asked last before the command starts.
+/// From its making on none of them is missed, so it is made before the first request and asked when the command has started.
 #[derive(Debug)]
 pub(crate) struct Interrupts(Vec<(i32, Signal)>);
 

@@ -1,5 +1,8 @@
 //! The options about the command under the lock: cases for the table in `options`, and what the command gets.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
 use rustix::process::Signal;
 
 use crate::running::until;
@@ -14,6 +17,10 @@ pub(crate) fn words(stage: &Stage, _: &str) {
     let line =
         stage.line("run job -- printf").arg("<%s>").arg("a  b").arg("").arg("-n").arg("--").arg("$HOME").arg("ä\n");
     line.run().is(0).prints("<a  b><><-n><--><$HOME><ä\n>").silent();
+    let bytes = OsString::from_vec(b"\xff\xfe".to_vec());
+    let line = stage.line("run job -- sh -c").arg("printf %s \"$1\" | od -An -tx1").arg("sh").arg(bytes.clone());
+    line.run().is(0).prints(" ff fe\n");
+    stage.line("run").arg(bytes).words("-- true").run().is(64);
     stage.line("run job").run().is(64).says("<COMMAND>");
     stage.line("run job true").run().is(64).says("The command comes after two dashes: bandog run NAME -- COMMAND");
 }

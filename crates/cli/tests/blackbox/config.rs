@@ -1,5 +1,8 @@
 //! Options outside the command line: which wins, and what is said about wrong ones.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
 use crate::stage::{Line, Stage};
 
 /// The lease that others see of a lock that was taken with the options and variables of `line`.
@@ -101,6 +104,9 @@ fn what_is_wrong_in_the_environment_is_named_with_its_variable() {
     assert!(!outcome.err.contains("environment"), "{outcome:?}");
     let outcome = stage.line("run job -- true").env("BANDOG_LEASE", "soon").run().is(64);
     outcome.says("bandog: BANDOG_LEASE: lease=\"soon\" is not a duration");
+    let mut line = stage.line("run job -- true");
+    line.command.env("BANDOG_LEASE", OsString::from_vec(b"\xff".to_vec()));
+    line.run().is(64).says("bandog: BANDOG_LEASE: lease=");
     let outcome = stage.line("run job -- true").env("BANDOG_STORE", &stage.url("locks.db?max_hold=soon")).run().is(64);
     outcome.says("max_hold=\"soon\" is not a duration");
     let outcome = stage.line("run job -- true").env("BANDOG_STORE", &stage.url("locks.db?leese=3")).run().is(64);

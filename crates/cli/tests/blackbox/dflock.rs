@@ -102,6 +102,14 @@ fn every_way_to_the_same_file_is_one_lock() {
 }
 
 #[test]
+fn help_and_version_are_its_own() {
+    let stage = Stage::new();
+    let help = stage.dflock("--help").run().is(0).out;
+    assert!(help.contains("dflock [OPTIONS] FILE COMMAND [ARG]..."), "{help}");
+    stage.dflock("-V").run().is(0).prints(&format!("dflock {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
 fn a_directory_can_be_locked() {
     let stage = Stage::new();
     let _held = hold(&stage, ".");

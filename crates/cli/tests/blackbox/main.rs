@@ -10,6 +10,7 @@ mod dflock;
 mod durations;
 mod exits;
 mod kinds;
+mod live;
 mod lock;
 mod lost;
 mod messages;
