@@ -45,6 +45,8 @@ pub(super) struct Hold {
     /// Whether the store has confirmed the full lease yet.
     pub(super) confirmed: bool,
     run: Option<RunId>,
+    /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
+    pub(super) doubted: bool,
 }
 
 impl Hold {
@@ -60,6 +62,7 @@ impl Hold {
             return HoldState::Held { until: Moment::FAR };
         }
         match self.keeping.state(now) {
+            Health::Held { until } if self.doubted => HoldState::Uncertain { until },
             Health::Held { until } => HoldState::Held { until },
             Health::Uncertain { until } => HoldState::Uncertain { until },
             Health::Lost { reason } => HoldState::Lost(reason.into()),
@@ -156,6 +159,7 @@ impl Machine {
             unanswered: claim.run.is_none().then_some(claim.not_after),
             confirmed: landing.remaining >= ask.lease().length(),
             run: claim.run,
+            doubted: false,
         }
     }
 
@@ -259,6 +263,7 @@ impl Machine {
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
                 let counts = std::mem::replace(&mut hold.confirmed, true);
+                hold.doubted = false;
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.remote.learn(now, line);
@@ -379,6 +384,7 @@ impl Machine {
         }
         for (key, hold) in self.holds.iter_mut() {
             if hold.run.replace(run).is_some_and(|known| known != run) {
+                hold.doubted = true;
                 self.todo.push_back(Todo::Renew(Grip(key), None));
             }
         }

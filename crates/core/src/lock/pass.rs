@@ -205,7 +205,8 @@ impl Machine {
         let half_left = hold.deadline().since(now) >= hold.lease.length() / 2;
         let settings = &self.settings;
         let patient = self.remote.patient(now, settings.max_passes, settings.max_passing);
-        (same_terms && half_left && patient && self.inbox_up && hold.local < MAX_LOCAL).then_some(next)
+        let sure = self.inbox_up && !hold.doubted;
+        (same_terms && half_left && patient && sure && hold.local < MAX_LOCAL).then_some(next)
     }
 
     fn pass(&mut self, now: Moment, grip: Grip, next: Slip) {

@@ -185,6 +185,33 @@ fn a_new_run_of_the_store_makes_every_hold_ask_at_once() {
 }
 
 #[test]
+fn a_hold_is_uncertain_until_the_new_run_confirms_it() {
+    let (mut lock, grip) = Lock::held(reader());
+    lock.ask(reader());
+    lock.actions();
+    lock.run = RunId(2);
+    lock.answer("acquire #2", granted(11));
+    assert_eq!(lock.state(grip), "uncertain to 29698");
+    lock.actions();
+    lock.answer("renew #1", renewed(10));
+    assert_eq!(lock.state(grip), "held to 29698");
+}
+
+#[test]
+fn a_hold_that_a_new_run_has_not_confirmed_is_not_passed() {
+    let (mut lock, grip) = Lock::held(writer());
+    let next = lock.ask(writer());
+    lock.ask(reader());
+    lock.actions();
+    lock.run = RunId(2);
+    lock.answer("acquire #2", queued(11));
+    lock.actions();
+    lock.release(grip);
+    assert_eq!(lock.pick(next), "waits");
+    assert_eq!(lock.actions(), ["release #1 again #3"]);
+}
+
+#[test]
 fn the_holds_of_a_thread_that_ended_are_released() {
     let (mut lock, _) = Lock::held(owned(1));
     let next = lock.ask(owned(2));
