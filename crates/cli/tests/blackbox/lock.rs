@@ -121,7 +121,7 @@ pub(crate) fn on_busy(stage: &Stage, sub: &str) {
     let _job = stage.hold("");
     asks(stage, sub, "-n --on-busy skip").run().is(0).silent().prints("");
     asks(stage, sub, "-n --json --on-busy skip").run().is(0).silent().prints("");
-    asks(stage, sub, "-w 0.5").env("BANDOG_ON_BUSY", "skip").run().is(0).silent().prints("");
+    asks(stage, sub, "-q -w 0.5").env("BANDOG_ON_BUSY", "skip").run().is(0).silent().prints("");
     asks(stage, sub, "-n --on-busy fail").env("BANDOG_ON_BUSY", "skip").run().is(75);
     asks(stage, sub, "-n --on-busy laugh").run().is(64).says("[possible values: fail, skip]");
 }
