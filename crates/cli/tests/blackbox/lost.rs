@@ -88,7 +88,7 @@ fn on_lost_notify_lets_the_command_go_on_and_ends_with_90() {
 }
 
 #[test]
-fn on_lost_ignore_silent_and_ends_as_the_command_does() {
+fn on_lost_ignore_is_silent_and_ends_as_the_command_does() {
     let stage = Stage::new();
     let line = stage.line("run --lease 500ms --on-lost ignore job").piped();
     let job = line.sh("echo ready $$; read _; echo done; exit 7").start();
