@@ -32,9 +32,9 @@ pub(crate) fn shell(stage: &Stage, _: &str) {
 }
 
 pub(crate) fn max_hold(stage: &Stage, _: &str) {
-    let outcome = stage.line("run --max-hold 0.3 job").sh(OBEDIENT).run().is(91);
-    outcome.says("bandog: job: held for 0.3s, its maximum; the command has 5.0s to end (TERM sent, then KILL)\n");
-    let outcome = stage.line("run --grace 0.2 job").env("BANDOG_MAX_HOLD", "0.3").sh(STUBBORN).run().is(91);
+    let outcome = stage.line("run --max-hold 1.5 job").sh(OBEDIENT).run().is(91);
+    outcome.says("bandog: job: held for 1.5s, its maximum; the command has 5.0s to end (TERM sent, then KILL)\n");
+    let outcome = stage.line("run --grace 0.5 job").env("BANDOG_MAX_HOLD", "1.5").sh(STUBBORN).run().is(91);
     assert!(outcome.out.contains("term\n"), "{outcome:?}");
     stage.line("run --max-hold 1h job -- true").run().is(0).silent();
     stage.line("run --max-hold soon job -- true").run().is(64).says("not a duration");
@@ -71,7 +71,7 @@ pub(crate) fn on_lost(stage: &Stage, _: &str) {
 
 pub(crate) fn grace(stage: &Stage, _: &str) {
     // Long enough for the command to obey, and not waited for when it has.
-    let line = stage.line("run --lease 10m --grace 5m --max-hold 0.2 job");
+    let line = stage.line("run --lease 10m --grace 5m --max-hold 1.5 job");
     line.sh(OBEDIENT).run().is(91).says("the command has 5m00s to end").prints_after("ready", "term\n");
     // Over at once for one that does not.
     let line = stage.line("run --max-hold 0.2 job").env("BANDOG_GRACE", "0.1");

@@ -55,7 +55,7 @@ fn the_label_has_the_same_order() {
 fn options_of_the_command_have_the_same_order() {
     let stage = Stage::new();
     let _job = stage.hold("");
-    stage.write("config/bandog/config.toml", "conflict_exit_code = 33\nwait = 0.1\n");
+    stage.write("config/bandog/config.toml", "conflict_exit_code = 33\nwait = 0.5\n");
     stage.line("run job -- true").run().is(33).says("busy after ");
     stage.line("acquire job").run().is(33);
     stage.line("run job -- true").env("BANDOG_CONFLICT_EXIT_CODE", "34").run().is(34);

@@ -20,8 +20,8 @@ fn busy_is_1_or_what_was_asked_for() {
         "-n file true",
         "--nonblock file true",
         "--nb file true",
-        "-w 0.1 file true",
-        "--timeout 0.1 file true",
+        "-w 0.5 file true",
+        "--timeout 0.5 file true",
         "-w 0 file true",
     ] {
         stage.dflock(line).run().is(1);

@@ -77,7 +77,7 @@ fn unavailable(stage: &Stage) {
 fn busy(stage: &Stage) {
     let _job = stage.hold("");
     stage.line("run -n job -- true").run().is(75);
-    stage.line("run -w 0.1 job -- true").run().is(75);
+    stage.line("run -w 0.5 job -- true").run().is(75);
     stage.line("acquire -n job").run().is(75).prints("");
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn nonblock(stage: &Stage, sub: &str) {
 
 pub(crate) fn wait(stage: &Stage, sub: &str) {
     let job = stage.hold("");
-    asks(stage, sub, "-w 0.1").run().is(75).says("job: busy after ");
+    asks(stage, sub, "-w 0.5").run().is(75).says("job: busy after ");
     asks(stage, sub, "-w 0").run().is(75).says("wait for it with --wait");
     let waits = asks(stage, sub, "--wait 1h").start();
     waits.await_err("waiting for ");
@@ -111,7 +111,7 @@ fn token(waiter: Running<'_>) -> u64 {
 pub(crate) fn conflict_exit_code(stage: &Stage, sub: &str) {
     let _job = stage.hold("");
     asks(stage, sub, "-n -E 9").run().is(9);
-    asks(stage, sub, "-w 0.1 --conflict-exit-code 0").run().is(0);
+    asks(stage, sub, "-w 0.5 --conflict-exit-code 0").run().is(0);
     asks(stage, sub, "-n").env("BANDOG_CONFLICT_EXIT_CODE", "11").run().is(11);
     asks(stage, sub, "-n -E 9").env("BANDOG_CONFLICT_EXIT_CODE", "11").run().is(9);
     asks(stage, sub, "-n -E 256").run().is(64).says("256 is not in 0..=255");
@@ -121,7 +121,7 @@ pub(crate) fn on_busy(stage: &Stage, sub: &str) {
     let _job = stage.hold("");
     asks(stage, sub, "-n --on-busy skip").run().is(0).silent().prints("");
     asks(stage, sub, "-n --json --on-busy skip").run().is(0).silent().prints("");
-    asks(stage, sub, "-w 0.1").env("BANDOG_ON_BUSY", "skip").run().is(0).silent().prints("");
+    asks(stage, sub, "-q -w 0.5").env("BANDOG_ON_BUSY", "skip").run().is(0).silent().prints("");
     asks(stage, sub, "-n --on-busy fail").env("BANDOG_ON_BUSY", "skip").run().is(75);
     asks(stage, sub, "-n --on-busy laugh").run().is(64).says("[possible values: fail, skip]");
 }

@@ -88,7 +88,7 @@ fn on_lost_notify_lets_the_command_go_on_and_ends_with_90() {
 }
 
 #[test]
-fn on_lost_ignore_silent_and_ends_as_the_command_does() {
+fn on_lost_ignore_is_silent_and_ends_as_the_command_does() {
     let stage = Stage::new();
     let line = stage.line("run --lease 1s --on-lost ignore job").piped();
     let job = line.sh("echo ready $$; read _; echo done; exit 7").start();
@@ -111,7 +111,7 @@ fn a_quiet_command_still_says_that_the_lease_was_lost() {
 #[test]
 fn max_hold_kills_a_command_that_does_not_obey_and_keeps_the_lock_until_then() {
     let stage = Stage::new();
-    let job = stage.line("run --max-hold 0.3 --grace 0.5 job").sh(CLOCK).start();
+    let job = stage.line("run --max-hold 1.5 --grace 0.5 job").sh(CLOCK).start();
     let inner = job.inner();
     let check = format!("if [ -e /proc/{inner} ]; then cat /proc/{inner}/stat; else echo it is gone; fi");
     let next = stage.line("run job").sh(&check).start();
@@ -123,7 +123,7 @@ fn max_hold_kills_a_command_that_does_not_obey_and_keeps_the_lock_until_then() {
 #[test]
 fn max_hold_in_the_url_keeps_the_lock_until_the_command_is_gone_too() {
     let stage = Stage::new();
-    let store = stage.url("locks.db?max_hold=300ms");
+    let store = stage.url("locks.db?max_hold=1500ms");
     let job = stage.line(&format!("run --store {store} --grace 0.5 job")).sh(CLOCK).start();
     let inner = job.inner();
     let check = format!("if [ -e /proc/{inner} ]; then cat /proc/{inner}/stat; else echo it is gone; fi");

@@ -45,9 +45,10 @@ fn busy_names_the_holder_its_label_and_since_when() {
     let outcome = stage.line("run -n job -- true").run().is(75);
     assert_eq!(plain(&outcome.err), "bandog: job: busy, held by HOST/# (nightly) for #.#s; wait for it with --wait\n");
     assert!(outcome.err.contains(&format!("/{} ", job.id())), "{outcome:?}");
-    let outcome = stage.line("run -w 0.1 job -- true").run().is(75);
-    assert_eq!(plain(&outcome.err), "bandog: job: busy after #.#s, held by HOST/# (nightly) for #.#s\n");
-    let busy = stage.line("run --json -w 0.1 job -- true").run().is(75).event("busy");
+    let outcome = stage.line("run -w 0.5 job -- true").run().is(75);
+    let last = plain(outcome.err.lines().last().unwrap());
+    assert_eq!(last, "bandog: job: busy after #.#s, held by HOST/# (nightly) for #.#s");
+    let busy = stage.line("run --json -w 0.5 job -- true").run().is(75).event("busy");
     let holder = &busy["holders"][0];
     assert_eq!((&holder["label"], &holder["pid"]), (&"nightly".into(), &job.id().into()), "{busy}");
     assert!(holder["held_ms"].is_u64() && holder["host"].is_string() && busy["waited_ms"].is_u64(), "{busy}");
