@@ -28,6 +28,17 @@ await() {
     done
 }
 
+# The same for a word in a file.
+await_text() {
+    await "$1"
+    tries=0
+    until grep -q "$2" "$1"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 1000 ] || fail "$1 never said $2"
+        sleep 0.01
+    done
+}
+
 say 'One holds the lock, another is told who.'
 "$BANDOG" run report --label alice -- sh -c "echo alice works; touch $stage/alice; while [ ! -e $stage/enough ]; do sleep 0.01; done; echo alice is done" &
 alice=$!
@@ -37,9 +48,10 @@ code=0
 [ "$code" = 75 ] || fail "busy is 75, not $code"
 
 say 'One waits; the lock is handed over the moment it is released.'
-"$BANDOG" run report --label bob -- sh -c 'echo "bob works, after $BANDOG_WAITED_MS ms, under token $BANDOG_TOKEN"' &
+"$BANDOG" run report --label bob -- sh -c 'echo "bob works, after $BANDOG_WAITED_MS ms, under token $BANDOG_TOKEN"; [ "$BANDOG_WAITED_MS" -gt 0 ]' 2>"$stage/bob" &
 bob=$!
-sleep 0.5
+await_text "$stage/bob" waiting
+cat "$stage/bob"
 touch "$stage/enough"
 wait "$alice" || fail 'alice'
 wait "$bob" || fail 'bob'

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bandog::{Clock, Moment};
-use bandog_cli::child::{self, Child, Happening, Plan, Policy};
+use bandog_cli::child::{self, Child, Happening, Plan, Policy, Respite};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -50,7 +50,7 @@ impl Hold {
             args: Vec::new(),
             env: Vec::new(),
             policy: Policy::Term,
-            grace: Duration::from_millis(500),
+            respite: Respite { grace: Duration::from_millis(500), margin: Duration::from_millis(100) },
         };
         let lease = Duration::from_secs(60);
         let mut hold = Self { lease, renewals: u64::MAX, control: None, log: None, plan, until: Moment::ZERO };
@@ -68,7 +68,7 @@ impl Hold {
         let number = || text.parse().expect("a number");
         match option {
             "--lease" => self.lease = Duration::from_millis(number()),
-            "--grace" => self.plan.grace = Duration::from_millis(number()),
+            "--grace" => self.plan.respite.grace = Duration::from_millis(number()),
             "--renewals" => self.renewals = number(),
             "--control" => self.control = Some(value),
             "--log" => self.log = Some(File::options().append(true).create(true).open(value).expect("a log")),
@@ -127,7 +127,7 @@ impl Hold {
 
     fn obey(&mut self, line: &str, child: &mut Child) {
         match line {
-            "lose" => child.end(Clock::system().now() + self.plan.grace),
+            "lose" => child.end(Clock::system().now() + self.plan.respite.grace),
             "kill" => child.kill(),
             _ => self.renewals = 0,
         }

@@ -11,7 +11,7 @@ use crate::exit;
 
 /// A lock around any program, and locks for scripts.
 #[derive(Debug, Parser)]
-#[command(name = "bandog", version, about, long_about = None, after_help = exit::help(), disable_help_subcommand = true)]
+#[command(name = "bandog", version, about, long_about = None, after_help = exit::help())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -54,6 +54,9 @@ pub struct Run {
     /// The command and its arguments, after `--`
     #[arg(last = true, help_heading = "Arguments", value_name = "COMMAND", required_unless_present = "shell")]
     pub command: Vec<OsString>,
+    /// What to do when the lock is busy, or the wait is over
+    #[arg(long, help_heading = "The lock", value_name = "HOW", value_enum, default_value_t = OnBusy::Fail, env = "BANDOG_ON_BUSY", hide_env_values = true)]
+    pub on_busy: OnBusy,
     /// Run this text with /bin/sh instead of a command
     #[arg(
         short = 'c',
@@ -75,6 +78,9 @@ pub struct Run {
     /// How long the command has between TERM and KILL; it ends before the lease can [default: 5s, less for short leases]
     #[arg(long, help_heading = "The command", value_name = "DUR", value_parser = duration, env = "BANDOG_GRACE", hide_env_values = true)]
     pub grace: Option<Duration>,
+    /// Whether the grace is meant for all locks: from the environment or the file.
+    #[arg(skip)]
+    pub grace_is_a_wish: bool,
 }
 
 /// What to do when the lease is lost.
@@ -110,12 +116,12 @@ pub struct StoreArgs {
     #[arg(long, value_name = "FILE", env = "BANDOG_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
     /// Say what happens
-    #[arg(short, long, conflicts_with = "quiet")]
+    #[arg(short, long, conflicts_with = "quiet", overrides_with = "verbose")]
     pub verbose: bool,
     /// Say nothing but errors
-    #[arg(short, long)]
+    #[arg(short, long, overrides_with = "quiet")]
     pub quiet: bool,
-    /// Say it in JSON, one object per line, on standard error
+    /// Say it in JSON, one object per line; answers on standard output, the rest on standard error
     #[arg(long)]
     pub json: bool,
 }
@@ -128,7 +134,7 @@ pub struct LockArgs {
     #[arg(help_heading = "Arguments")]
     pub name: String,
     /// Do not wait: busy is an answer
-    #[arg(short, long, conflicts_with = "wait")]
+    #[arg(short, long, conflicts_with = "wait", overrides_with = "nonblock")]
     pub nonblock: bool,
     /// Wait at most this long; 0 is --nonblock [default: no limit]
     #[arg(short, long, value_name = "DUR", value_parser = duration)]
@@ -151,10 +157,7 @@ pub struct LockArgs {
     /// The exit code for busy
     #[arg(short = 'E', long, value_name = "N", default_value_t = exit::BUSY, env = "BANDOG_CONFLICT_EXIT_CODE", hide_env_values = true)]
     pub conflict_exit_code: u8,
-    /// What to do when the lock is busy, or the wait is over
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = OnBusy::Fail, env = "BANDOG_ON_BUSY", hide_env_values = true)]
-    pub on_busy: OnBusy,
-    /// What others see beside host and process [default: the command's name]
+    /// What others see beside host and process [default: the name of the command, or "ticket"]
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
 }

@@ -59,6 +59,7 @@ pub(crate) fn translate(args: &[OsString]) -> Result<Vec<OsString>, clap::Error>
     let name = path.to_str().ok_or_else(|| wrong(format!("{} is not UTF-8, and lock names are", path.display())))?;
     let mut given: Vec<OsString> = vec!["bandog".into(), "run".into()];
     given.push(format!("--conflict-exit-code={}", flock.conflict_exit_code).into());
+    given.push("--on-busy=fail".into());
     given.extend(
         [
             ("--shared", flock.shared),
@@ -116,9 +117,12 @@ mod tests {
     fn the_usual_lines_of_flock_are_understood() {
         let tail = |given: &[String], count: usize| given[given.len() - count..].join(" ");
         let given = translated(&["dflock", "-n", "/nowhere/x", "ls", "-l"]).unwrap();
-        assert_eq!(given.join(" "), "bandog run --conflict-exit-code=1 --nonblock /nowhere/x -- ls -l");
+        assert_eq!(given.join(" "), "bandog run --conflict-exit-code=1 --on-busy=fail --nonblock /nowhere/x -- ls -l");
         let given = translated(&["dflock", "-s", "-w", "0.5", "-E", "9", "/nowhere/x", "true"]).unwrap();
-        assert_eq!(given.join(" "), "bandog run --conflict-exit-code=9 --shared --wait=500ms /nowhere/x -- true");
+        assert_eq!(
+            given.join(" "),
+            "bandog run --conflict-exit-code=9 --on-busy=fail --shared --wait=500ms /nowhere/x -- true"
+        );
         assert_eq!(tail(&translated(&["dflock", "/nowhere/x", "-c", "echo a b"]).unwrap(), 2), "-c echo a b");
         let given = translated(&["dflock", "--timeout", "3", "-o", "-F", "-x", "/nowhere/x", "-n"]).unwrap();
         assert_eq!(tail(&given, 3), "/nowhere/x -- -n");

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use bandog::ErrorKind;
+
 /// How the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -33,6 +35,16 @@ pub enum Exit {
 pub const BUSY: u8 = 75;
 
 impl Exit {
+    /// The exit of an error of the library.
+    pub(crate) fn of(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Invalid | ErrorKind::WrongKind => Self::Usage,
+            ErrorKind::Timeout => Self::Busy(BUSY),
+            ErrorKind::Lost => Self::Lost,
+            _ => Self::Unavailable,
+        }
+    }
+
     /// The number that the shell sees.
     pub fn code(self) -> u8 {
         match self {

@@ -51,7 +51,7 @@ impl Held {
 }
 
 /// The request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Request {
     Alone(Mutex),
     Shared(Read),
@@ -76,8 +76,7 @@ impl Request {
             (None, true) => Self::Shared(locks.rwlock(&args.name).read()),
             (None, false) => Self::Alone(locks.mutex(&args.name)),
         };
-        let wait = if args.nonblock { Some(Duration::ZERO) } else { args.wait };
-        if let Some(wait) = wait {
+        if let Some(wait) = args.wait {
             request = each!(request, one => one.wait(wait));
         }
         if let Some(lease) = args.lease {
@@ -87,6 +86,11 @@ impl Request {
             request = each!(request, one => one.fair());
         }
         request
+    }
+
+    /// Without a wait.
+    pub(crate) fn at_once(self) -> Self {
+        each!(self, one => one.wait(Duration::ZERO))
     }
 
     /// Never renewed by itself: for tickets, whose holder renews them.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bandog::{Clock, Hold, LossReason, Moment, ReleaseError};
 
 use crate::args::{OnLost, Run};
-use crate::child::{Cause, Child, Ending, Happening, Status};
+use crate::child::{Cause, Child, Ending, Happening, Respite, Status};
 use crate::exit::Exit;
 use crate::held::Held;
 use crate::note::Note;
@@ -24,18 +24,22 @@ pub(crate) struct Keep<'a> {
     held: Held,
     hold: Hold,
     since: Moment,
-    lease: Duration,
-    grace: Duration,
+    /// Between two looks at the lease.
+    tick: Duration,
+    respite: Respite,
     /// The latest end of the lease that was known.
     until: Moment,
     ended: Option<Exit>,
 }
 
 impl<'a> Keep<'a> {
-    pub(crate) fn new(args: &'a Run, say: &'a Say, held: Held, grace: Duration) -> Self {
+    pub(crate) fn new(args: &'a Run, say: &'a Say, held: Held, respite: Respite) -> Self {
         let hold = held.hold();
-        let (since, lease) = (now(), hold.remaining());
-        Self { args, say, held, hold, since, lease, grace, until: since + lease, ended: None }
+        // Read before the lease: a pause in between makes the end too early, never too late.
+        let since = now();
+        let left = hold.remaining();
+        let tick = (left / 10).max(Duration::from_millis(5));
+        Self { args, say, held, hold, since, tick, respite, until: since + left, ended: None }
     }
 
     /// Until when the lease is good, as far as is known.
@@ -51,8 +55,11 @@ impl<'a> Keep<'a> {
         }
         let ending = self.watch(&mut child).await;
         drop(child);
-        let exit = self.exit(ending);
-        self.at_least().await;
+        let mut exit = self.exit(ending);
+        if let Some(signal) = self.at_least().await {
+            self.note(&Note::Shortened { signal });
+            exit = Exit::Interrupted(signal);
+        }
         Ok(self.release(exit).await)
     }
 
@@ -62,7 +69,7 @@ impl<'a> Keep<'a> {
         if now_or_never != Poll::Ready(Happening::Forwarded(signal)) {
             self.ended = Some(Exit::Interrupted(signal));
             self.note(&Note::Interrupted { signal });
-            child.end(now() + self.grace);
+            child.end(now() + self.respite.grace);
         }
     }
 
@@ -91,31 +98,29 @@ impl<'a> Keep<'a> {
 
     /// Tells the supervisor of renewals; if none came in time, asks the child to end while there is time for it.
     fn look(&mut self, child: &mut Child) {
-        // Read before the lease: a pause in between makes the end too early, never too late.
         let now = now();
         self.until = self.until.max(now + self.hold.remaining());
         child.keep(self.until);
-        let short = self.until.since(now) <= self.grace;
-        if short && self.ended.is_none() && self.args.on_lost == OnLost::Term {
+        if self.danger() <= now && self.ended.is_none() && self.args.on_lost == OnLost::Term {
             self.ended = Some(Exit::Lost);
-            self.note(&Note::Danger {
-                why: "the store has not confirmed a renewal".to_owned(),
-                grace: self.until.since(now),
-            });
-            child.end(self.until - self.margin());
+            let why = "the store has not confirmed a renewal".to_owned();
+            self.note(&Note::Danger { why, grace: self.kill_at().since(now) });
+            child.end(self.kill_at());
         }
     }
 
-    // As the supervisor has it: the dead take time to go.
-    fn margin(&self) -> Duration {
-        Duration::from_millis(100).min(self.grace / 2)
+    /// When the lease leaves no more time than the command is given.
+    fn danger(&self) -> Moment {
+        self.kill_at() - self.respite.grace
+    }
+
+    fn kill_at(&self) -> Moment {
+        self.until - self.respite.margin
     }
 
     fn next_look(&self) -> Moment {
-        let tick = (self.lease / 10).max(Duration::from_millis(5));
-        let danger = self.until - self.grace;
-        let now = now();
-        if self.ended.is_none() && danger > now { danger.min(now + tick) } else { now + tick }
+        let (now, danger) = (now(), self.danger());
+        if self.ended.is_none() && danger > now { danger.min(now + self.tick) } else { now + self.tick }
     }
 
     fn lost(&mut self, child: &mut Child, reason: &LossReason) {
@@ -130,7 +135,7 @@ impl<'a> Keep<'a> {
         };
         self.note(&Note::Lost { reason: reason.to_string(), action });
         match self.args.on_lost {
-            OnLost::Term if first => child.end((self.until - self.margin()).min(now() + self.grace)),
+            OnLost::Term if first => child.end(self.kill_at().min(now() + self.respite.grace)),
             OnLost::Kill => child.kill(),
             _ => {}
         }
@@ -139,8 +144,9 @@ impl<'a> Keep<'a> {
     fn overdue(&mut self, child: &mut Child) {
         self.ended = Some(Exit::MaxHold);
         let limit = self.args.max_hold.unwrap_or_default();
-        self.note(&Note::MaxHold { limit, grace: self.grace });
-        child.end(now() + self.grace);
+        let grace = self.respite.grace;
+        self.note(&Note::MaxHold { limit, grace });
+        child.end(now() + grace);
     }
 
     async fn stopped(&mut self, child: &mut Child) {
@@ -182,18 +188,19 @@ impl<'a> Keep<'a> {
         }
     }
 
-    async fn at_least(&self) {
+    /// Holds on for as long as was asked for; a signal ends that.
+    async fn at_least(&self) -> Option<i32> {
         let end = self.since + self.args.at_least.unwrap_or_default();
         let left = end.since(now());
         if left.is_zero() || self.ended.is_some() {
-            return;
+            return None;
         }
         self.note(&Note::AtLeast { left });
         let mut interrupts = Interrupts::new();
         tokio::select! {
-            _ = interrupts.next() => {}
-            _ = self.hold.lost() => {}
-            () = sleep_until(end) => {}
+            signal = interrupts.next() => Some(signal),
+            _ = self.hold.lost() => None,
+            () = sleep_until(end) => None,
         }
     }
 

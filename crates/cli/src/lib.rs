@@ -11,6 +11,7 @@ mod held;
 mod keep;
 mod note;
 mod pages;
+mod peek;
 mod query;
 mod run;
 mod say;
@@ -59,7 +60,10 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
         let _ = error.print();
         return exit;
     }
-    let mut text = error.render().to_string().trim_start_matches("error: ").trim_end().to_owned();
+    // Its tip would make an option the command.
+    let told = error.render().to_string();
+    let told: Vec<&str> = told.lines().filter(|line| !line.contains("tip: to pass")).collect();
+    let mut text = told.join("\n").replace("\n\n\n", "\n\n").trim_start_matches("error: ").trim_end().to_owned();
     if let Some(variable) = settings::variable_at_fault(error) {
         text = format!("{text}\nThe value is that of the environment variable {variable}.");
     }

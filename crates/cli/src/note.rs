@@ -21,6 +21,7 @@ pub(crate) enum Note {
     Stopped,
     Resumed,
     AtLeast { left: Duration },
+    Shortened { signal: i32 },
     Released { held: Duration },
     Unreleased { error: String },
 }
@@ -40,7 +41,7 @@ impl Note {
     pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Danger { .. } | Self::Lost { .. } | Self::MaxHold { .. } | Self::Unreleased { .. } => Weight::Error,
-            Self::Waiting { .. } | Self::Busy { .. } | Self::AtLeast { .. } => Weight::News,
+            Self::Waiting { .. } | Self::Busy { .. } | Self::AtLeast { .. } | Self::Shortened { .. } => Weight::News,
             Self::Interrupted { .. }
             | Self::Acquired { .. }
             | Self::Started { .. }
@@ -72,6 +73,7 @@ impl Note {
             Self::Stopped => "stopped; the lock stays for at most its lease".to_owned(),
             Self::Resumed => "goes on".to_owned(),
             Self::AtLeast { left } => format!("done; held for another {} (--at-least)", short(*left)),
+            Self::Shortened { signal } => format!("released early: interrupted by signal {signal}"),
             Self::Released { held } => format!("released after {}", short(*held)),
             Self::Unreleased { error } => format!("the release was not confirmed: {error}"),
         }
@@ -104,6 +106,7 @@ impl Note {
             Self::Stopped => ("stopped", json!({})),
             Self::Resumed => ("resumed", json!({})),
             Self::AtLeast { left } => ("at_least", json!({ "left_ms": millis(*left) })),
+            Self::Shortened { signal } => ("shortened", json!({ "signal": signal })),
             Self::Released { held } => ("released", json!({ "held_ms": millis(*held) })),
             Self::Unreleased { error } => ("unreleased", json!({ "error": error })),
         }

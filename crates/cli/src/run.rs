@@ -7,7 +7,7 @@ use std::time::Duration;
 use bandog::Locks;
 
 use crate::args::{OnLost, Run};
-use crate::child::{Child, Plan, Policy, Prepared};
+use crate::child::{Child, Plan, Policy, Prepared, Respite};
 use crate::connect::{Label, connect};
 use crate::exit::Exit;
 use crate::grace;
@@ -16,7 +16,7 @@ use crate::keep::Keep;
 use crate::say::{Failure, Say};
 use crate::settings::Settings;
 use crate::signals::Interrupts;
-use crate::wait::{Got, Wait, exit};
+use crate::wait::{Got, Wait};
 
 pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let (program, words) = command(args);
@@ -29,10 +29,10 @@ pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Ex
 }
 
 async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: Vec<OsString>) -> Result<Exit, Failure> {
-    let (lease, grace) = grace::checked(locks, args)?;
-    let plan = Plan { program, args: words, env: Vec::new(), policy: policy(args.on_lost), grace };
+    let (lease, respite) = grace::checked(locks, args)?;
+    let plan = Plan { program, args: words, env: Vec::new(), policy: policy(args.on_lost), respite };
     let request = Request::new(locks, &args.lock);
-    let wait = Wait { locks, args: &args.lock, say };
+    let wait = Wait { locks, args: &args.lock, on_busy: args.on_busy, say };
     let mut interrupts = Interrupts::new();
     // The supervisor is made ready meanwhile; nothing of the user's runs before the lease is confirmed.
     let (got, prepared) = tokio::join!(wait.get(&request, &mut interrupts), Child::prepare(plan));
@@ -42,17 +42,17 @@ async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: V
         return Err(wait.interrupted(signal));
     }
     let prepared = prepared.map_err(|error| not_started(&error))?;
-    let (keep, child) = start(args, say, got, prepared, grace).await?;
+    let (keep, child) = start(args, say, got, prepared, respite).await?;
     // Signals are passed on to the command now. One that came a moment before is known only here.
     keep.through(child, interrupts.caught()).await
 }
 
 /// A lock that was handed over is held for the claim window only, until its first renewal.
 async fn confirm(got: &Got, lease: Duration) -> Result<(), Failure> {
-    if got.held.hold().remaining() > lease / 2 {
+    if got.held.hold().remaining() >= lease / 10 * 9 {
         return Ok(());
     }
-    got.held.renew().await.map_err(|error| Failure::new(exit(error.kind()), error.to_string()))
+    got.held.renew().await.map_err(|error| Failure::new(Exit::of(error.kind()), error.to_string()))
 }
 
 async fn start<'a>(
@@ -60,14 +60,14 @@ async fn start<'a>(
     say: &'a Say,
     got: Got,
     mut prepared: Prepared,
-    grace: Duration,
+    respite: Respite,
 ) -> Result<(Keep<'a>, Child), Failure> {
     let hold = got.held.hold();
     prepared.set("BANDOG_NAME", &args.lock.name);
     prepared.set("BANDOG_HOLDER", hold.holder().map(|id| id.to_string()).unwrap_or_default());
     prepared.set("BANDOG_TOKEN", hold.token().to_string());
     prepared.set("BANDOG_WAITED_MS", got.waited.as_millis().to_string());
-    let keep = Keep::new(args, say, got.held, grace);
+    let keep = Keep::new(args, say, got.held, respite);
     let child = prepared.start(keep.until()).await.map_err(|error| not_started(&error))?;
     Ok((keep, child))
 }
@@ -94,5 +94,9 @@ fn policy(on_lost: OnLost) -> Policy {
 }
 
 fn not_started(error: &std::io::Error) -> Failure {
+    if error.kind() == std::io::ErrorKind::TimedOut {
+        let why = "this process did not run for too long (was it stopped?)";
+        return Failure::new(Exit::Lost, format!("the lease ran out before the command could start: {why}"));
+    }
     Failure::new(Exit::Unavailable, format!("the supervisor of the command could not be started: {error}"))
 }

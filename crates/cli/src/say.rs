@@ -71,7 +71,7 @@ impl Say {
         let heard = match note.weight() {
             Weight::Error => true,
             Weight::News => self.talk >= Talk::Normal,
-            Weight::Detail => self.talk >= Talk::Verbose || self.json,
+            Weight::Detail => self.talk >= Talk::Verbose || (self.json && self.talk > Talk::Quiet),
         };
         if self.json && heard {
             write(&format!("{}\n", note.json(lock)));

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use crate::note::{millis, short};
 
+/// How long the store may take to say who holds.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// What can be said of a lock that is busy. Empty when the store gave no answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scene {
@@ -27,10 +30,10 @@ struct Holder {
 }
 
 impl Scene {
-    /// Asks the store.
+    /// Asks the store, but not for long: it is only for words.
     pub(crate) async fn of(locks: &Locks, name: &str) -> Self {
-        match locks.inspect(name).await {
-            Ok(Some(info)) => Self::read(&info.record, wall_micros(), std::process::id()),
+        match tokio::time::timeout(PATIENCE, locks.inspect(name)).await {
+            Ok(Ok(Some(info))) => Self::read(&info.record, wall_micros(), std::process::id()),
             _ => Self::default(),
         }
     }
@@ -51,6 +54,11 @@ impl Scene {
             ahead: record.waiters.iter().position(|waiter| ours(&waiter.who)),
             waiters: record.waiters.len(),
         }
+    }
+
+    /// Whether somebody with this public id is among the holders.
+    pub(crate) fn is_held_by(&self, id: &str) -> bool {
+        self.holders.iter().any(|holder| holder.id == id)
     }
 
     /// The same for somebody who does not wait any more: the store may hear of that later.

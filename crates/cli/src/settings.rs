@@ -57,8 +57,10 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Cli, Settings), Wrong> {
     let matches = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let Command::Run(run) = &mut cli.command {
+        run.grace_is_a_wish = !is_typed(&matches, "grace");
         from_query(run, &matches).map_err(Wrong::Elsewhere)?;
     }
+    refuse_relative_store(&matches).map_err(Wrong::Elsewhere)?;
     Ok((cli, Settings::of_library(given, &path)))
 }
 
@@ -114,11 +116,28 @@ fn from_query(run: &mut Run, matches: &ArgMatches) -> Result<(), String> {
     let wrong = |why| format!("--store {}: max_hold={text:?} is {why}", run.store.store.as_deref().unwrap_or_default());
     let max_hold = duration(&text).map_err(wrong)?;
     run.store.store = Some(url);
-    let source = matches.subcommand().and_then(|(_, sub)| sub.value_source("max_hold"));
-    if source != Some(ValueSource::CommandLine) {
+    if !is_typed(matches, "max_hold") {
         run.max_hold = Some(max_hold);
     }
     Ok(())
+}
+
+/// Whether an option stands on the command line itself.
+fn is_typed(matches: &ArgMatches, option: &str) -> bool {
+    let source = matches
+        .subcommand()
+        .and_then(|(_, sub)| sub.try_contains_id(option).ok().and_then(|_| sub.value_source(option)));
+    source == Some(ValueSource::CommandLine)
+}
+
+/// A path that means another file in every folder is no place for locks that others share.
+fn refuse_relative_store(matches: &ArgMatches) -> Result<(), String> {
+    let store = matches.subcommand().and_then(|(_, sub)| sub.try_get_one::<String>("store").ok().flatten());
+    let path = store.and_then(|url| url.strip_prefix("sqlite:")).and_then(|rest| rest.split('?').next()).unwrap_or("");
+    if path.is_empty() || path.starts_with(['/', '~']) || is_typed(matches, "store") {
+        return Ok(());
+    }
+    Err(format!("store sqlite:{path}: outside the command line the path must be absolute, or begin with ~/"))
 }
 
 fn at_fault(path: &Path, option: &str, value: &str, error: &clap::Error) -> String {

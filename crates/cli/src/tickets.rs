@@ -8,24 +8,29 @@ use std::io::{IsTerminal, Read};
 use bandog::{Locks, ReleaseError, RenewError, Ticket};
 use serde_json::json;
 
-use crate::args::{Acquire, Redeem};
+use crate::args::{Acquire, OnBusy, Redeem};
 use crate::connect::{Label, connect};
 use crate::exit::Exit;
 use crate::held::Request;
 use crate::note::millis;
+use crate::peek;
 use crate::say::{Failure, Say};
 use crate::settings::Settings;
 use crate::signals::Interrupts;
-use crate::wait::{Wait, exit};
+use crate::wait::Wait;
 
 const VARIABLE: &str = "BANDOG_TICKET";
 /// What others see of a ticket's holder.
 const USUAL: &str = "ticket";
 
 pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
+    if peek::goes_nowhere(std::io::stdout()) {
+        let why = "standard output is closed or /dev/null, and the ticket would be lost";
+        return Err(Failure::new(Exit::Usage, why));
+    }
     let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), USUAL)).await?;
     let request = Request::new(&locks, &args.lock).fixed();
-    let wait = Wait { locks: &locks, args: &args.lock, say };
+    let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
     let ended = hand_out(&wait, &request, args).await;
     drop(locks.shutdown().await);
     ended
@@ -88,23 +93,35 @@ pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Re
 }
 
 fn failure(kind: bandog::ErrorKind, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(exit(kind), error.to_string())
+    Failure::new(Exit::of(kind), error.to_string())
 }
 
+/// The ticket from the environment, else from standard input. Two that differ are a mistake, and not ours to settle.
 fn read() -> Result<Ticket, Failure> {
     let wrong = |text: String| Failure::new(Exit::Usage, text);
-    let text = match std::env::var(VARIABLE) {
-        Ok(text) if !text.trim().is_empty() => text,
+    let parsed = |text: &str| text.parse::<Ticket>().map_err(|error| wrong(error.to_string()));
+    match std::env::var(VARIABLE) {
+        Ok(text) if !text.trim().is_empty() => {
+            let ticket = parsed(&text)?;
+            match peek::line(std::io::stdin()).and_then(|line| line.parse::<Ticket>().ok()) {
+                Some(other) if other != ticket => {
+                    let (one, two) = (ticket.name().escape_debug(), other.name().escape_debug());
+                    let text =
+                        format!("two tickets: {VARIABLE} has one for {one}, standard input one for {two}; give one");
+                    Err(wrong(text))
+                }
+                _ => Ok(ticket),
+            }
+        }
         _ if std::io::stdin().is_terminal() => {
-            return Err(wrong(format!("no ticket: set {VARIABLE}, or give it on standard input")));
+            Err(wrong(format!("no ticket: set {VARIABLE}, or give it on standard input")))
         }
         _ => {
             let mut text = String::new();
             // More than a ticket can have is no ticket, and need not be read to the end.
             let read = std::io::stdin().take(64 * 1024).read_to_string(&mut text);
             read.map_err(|error| wrong(format!("no ticket on standard input: {error}")))?;
-            text
+            parsed(&text)
         }
-    };
-    text.parse().map_err(|error: bandog::TicketError| wrong(error.to_string()))
+    }
 }

@@ -1,12 +1,10 @@
-//! Getting the lock: with or without a wait, telling what is waited for, until it is there or a signal comes.
+//! Getting the lock: at once or with a wait, telling what is waited for, until it is there or a signal comes.
 //!
 //! `run` and `acquire` call it. Whatever is left behind by an early end, the client's shutdown releases.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use bandog::{AcquireError, Clock, ErrorKind, Locks, Moment};
-use tokio::time::MissedTickBehavior;
 
 use crate::args::{LockArgs, OnBusy};
 use crate::exit::Exit;
@@ -32,18 +30,17 @@ pub(crate) struct Got {
 pub(crate) struct Wait<'a> {
     pub(crate) locks: &'a Locks,
     pub(crate) args: &'a LockArgs,
+    pub(crate) on_busy: OnBusy,
     pub(crate) say: &'a Say,
 }
 
 impl Wait<'_> {
     pub(crate) async fn get(&self, request: &Request, interrupts: &mut Interrupts) -> Result<Got, Failure> {
         let began = Clock::system().now();
-        let waits = !self.args.nonblock && self.args.wait.is_none_or(|wait| !wait.is_zero());
-        let got = async { if waits { self.patiently(request, began).await } else { self.at_once(request).await } };
         let held = tokio::select! {
             biased;
             signal = interrupts.next() => return Err(self.interrupted(signal)),
-            held = got => held?,
+            held = self.hold(request, began) => held?,
         };
         let was_shown = self.say.was_waiting();
         let waited = since(began);
@@ -55,45 +52,68 @@ impl Wait<'_> {
         Ok(Got { held, waited })
     }
 
-    async fn at_once(&self, request: &Request) -> Result<Held, Failure> {
-        match request.try_acquire().await {
-            Ok(Some(held)) => Ok(held),
-            Ok(None) => Err(self.busy(None).await),
-            Err(error) => Err(failure(&error)),
+    /// Tries first: a free lock is not waited for, however short the wait.
+    async fn hold(&self, request: &Request, began: Moment) -> Result<Held, Failure> {
+        if let Some(held) = request.clone().at_once().try_acquire().await.map_err(|error| failure(&error))? {
+            return Ok(held);
+        }
+        self.refuse_our_own().await?;
+        if self.args.nonblock || self.args.wait.is_some_and(|wait| wait.is_zero()) {
+            return Err(self.busy(None).await);
+        }
+        tokio::select! {
+            biased;
+            ended = request.acquire() => match ended {
+                Ok(held) => Ok(held),
+                Err(error) if self.is_over(&error, began) => Err(self.busy(Some(since(began))).await),
+                Err(error) => Err(failure(&error)),
+            },
+            never = self.tell(began) => match never {},
         }
     }
 
-    async fn patiently(&self, request: &Request, began: Moment) -> Result<Held, Failure> {
-        let mut acquire = pin!(request.acquire());
-        let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + PATIENCE, LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    /// Whether the wait is over, and not the store to blame: it has answered, and said busy.
+    fn is_over(&self, error: &AcquireError, began: Moment) -> bool {
+        let waited_enough = self.args.wait.is_some_and(|wait| since(began) >= wait);
+        match error.kind() {
+            ErrorKind::Timeout => true,
+            ErrorKind::Unavailable => waited_enough && since(began) < LOOK,
+            _ => false,
+        }
+    }
+
+    /// Says who is waited for, again and again.
+    async fn tell(&self, began: Moment) -> std::convert::Infallible {
+        tokio::time::sleep(PATIENCE).await;
         let mut last = None;
         loop {
-            tokio::select! {
-                biased;
-                ended = &mut acquire => return match ended {
-                    Ok(held) => Ok(held),
-                    Err(AcquireError::Timeout { waited, .. }) => Err(self.busy(Some(waited)).await),
-                    Err(error) => Err(failure(&error)),
-                },
-                _ = looks.tick() => self.look(&mut last, began).await,
+            let scene = Scene::of(self.locks, &self.args.name).await;
+            let note = Note::Waiting { scene: scene.clone(), waited: since(began) };
+            if self.say.is_live() {
+                self.say.live(&self.args.name, &note);
+            } else if last.as_ref().is_none_or(|last| scene.has_changed(last)) {
+                self.say.note(&self.args.name, &note);
             }
+            last = Some(scene);
+            tokio::time::sleep(LOOK).await;
         }
     }
 
-    async fn look(&self, last: &mut Option<Scene>, began: Moment) {
-        let scene = Scene::of(self.locks, &self.args.name).await;
-        let note = Note::Waiting { scene: scene.clone(), waited: since(began) };
-        if self.say.is_live() {
-            self.say.live(&self.args.name, &note);
-        } else if last.as_ref().is_none_or(|last| scene.has_changed(last)) {
-            self.say.note(&self.args.name, &note);
+    /// A command that runs under this very lock would wait for itself.
+    async fn refuse_our_own(&self) -> Result<(), Failure> {
+        let Ok(above) = std::env::var("BANDOG_HOLDER") else { return Ok(()) };
+        // Of a semaphore there may be more.
+        if self.args.of.is_some() || !Scene::of(self.locks, &self.args.name).await.is_held_by(&above) {
+            return Ok(());
         }
-        *last = Some(scene);
+        let name = self.args.name.escape_debug();
+        let text =
+            format!("{name}: this already runs under that lock (BANDOG_HOLDER is {above}), and would wait for itself");
+        Err(Failure::new(Exit::Usage, text))
     }
 
     async fn busy(&self, waited: Option<Duration>) -> Failure {
-        if self.args.on_busy == OnBusy::Skip {
+        if self.on_busy == OnBusy::Skip {
             self.say.clear();
             return Failure::new(Exit::Fine, "");
         }
@@ -113,16 +133,6 @@ fn since(began: Moment) -> Duration {
     Clock::system().now().since(began)
 }
 
-/// The exit code of an error of the library.
-pub(crate) fn exit(kind: ErrorKind) -> Exit {
-    match kind {
-        ErrorKind::Invalid | ErrorKind::WrongKind => Exit::Usage,
-        ErrorKind::Timeout => Exit::Busy(crate::exit::BUSY),
-        ErrorKind::Lost => Exit::Lost,
-        _ => Exit::Unavailable,
-    }
-}
-
 fn failure(error: &AcquireError) -> Failure {
-    Failure::new(exit(error.kind()), error.to_string())
+    Failure::new(Exit::of(error.kind()), error.to_string())
 }

@@ -99,7 +99,9 @@ pub enum ConfigError {
         message: String,
     },
     /// No place for the default file.
-    #[error("neither XDG_STATE_HOME nor HOME is set, so there is no place for the locks; name a file: sqlite:PATH")]
+    #[error(
+        "neither XDG_STATE_HOME nor HOME is set to an absolute path, so there is no place for the locks; name a file: sqlite:PATH"
+    )]
     NoHome,
     /// The renewal thread could not be started.
     #[error("the renewal thread could not be started: {0}")]

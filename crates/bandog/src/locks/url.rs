@@ -1,5 +1,8 @@
 //! From a URL to a client: which store its scheme names, and the options in its query.
 
+#[cfg(feature = "sqlite")]
+use std::path::PathBuf;
+
 use crate::config::ConfigError;
 use crate::memory::MemoryStore;
 
@@ -48,13 +51,27 @@ const KNOWN: &[&str] = &[
 
 #[cfg(feature = "sqlite")]
 fn file(path: &str) -> Result<bandog_sqlite::SqliteStore, ConfigError> {
-    use bandog_sqlite::SqliteStore;
-    let default = if path.is_empty() { Some(SqliteStore::default_path().ok_or(ConfigError::NoHome)?) } else { None };
-    let path = default.as_deref().unwrap_or_else(|| std::path::Path::new(path));
-    SqliteStore::open(path).map_err(|error| {
+    let path = place(path, std::env::home_dir(), bandog_sqlite::SqliteStore::default_path)?;
+    bandog_sqlite::SqliteStore::open(&path).map_err(|error| {
         let (store, kind, message) = (format!("sqlite:{}", path.display()), error.kind, error.message);
         ConfigError::Store { store, kind, message }
     })
+}
+
+/// The path that stands behind `sqlite:`.
+#[cfg(feature = "sqlite")]
+fn place(path: &str, home: Option<PathBuf>, default: impl Fn() -> Option<PathBuf>) -> Result<PathBuf, ConfigError> {
+    if path.is_empty() {
+        return default().ok_or(ConfigError::NoHome);
+    }
+    if path.starts_with("//") {
+        let (option, value) = ("sqlite".to_owned(), path.to_owned());
+        return Err(ConfigError::BadValue { option, value, expected: "a path: one colon, then the path, and no //" });
+    }
+    match path.strip_prefix("~/") {
+        Some(rest) => Ok(home.filter(|home| home.is_absolute()).ok_or(ConfigError::NoHome)?.join(rest)),
+        None => Ok(PathBuf::from(path)),
+    }
 }
 
 // An address may carry a password.
@@ -62,5 +79,23 @@ fn redacted(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
         _ => url.to_owned(),
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_what_people_mean_by_it() {
+        let at = |path| place(path, Some("/home/ann".into()), || Some("/state/locks.db".into()));
+        assert_eq!(at("").unwrap(), PathBuf::from("/state/locks.db"));
+        assert_eq!(at("~/locks.db").unwrap(), PathBuf::from("/home/ann/locks.db"));
+        assert_eq!(at("locks.db").unwrap(), PathBuf::from("locks.db"));
+        assert_eq!(at("/var/locks.db").unwrap(), PathBuf::from("/var/locks.db"));
+        let error = at("//locks.db").unwrap_err();
+        assert_eq!(error.to_string(), r#"sqlite="//locks.db" is not a path: one colon, then the path, and no //"#);
+        assert_eq!(place("~/x", None, || None), Err(ConfigError::NoHome));
+        assert_eq!(place("", None, || None), Err(ConfigError::NoHome));
     }
 }

@@ -15,8 +15,18 @@ pub struct Plan {
     pub env: Vec<(OsString, OsString)>,
     /// What happens to it when its lease is about to end.
     pub policy: Policy,
-    /// How long before the end of the lease it is asked to end. Must be shorter than a lease just renewed.
+    /// How much time it is given. Must be shorter than a lease just renewed.
+    pub respite: Respite,
+}
+
+/// How much time a command is given at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Respite {
+    /// Between TERM and KILL.
     pub grace: Duration,
+    /// Between KILL and the end of the lease, because the kernel needs time to bury the dead and a busy machine to get
+    /// there.
+    pub margin: Duration,
 }
 
 /// What the supervisor does by itself when nobody says in time that the lease goes on.

@@ -43,7 +43,7 @@ impl Prepared {
         set_child_subreaper(Some(getpid()))?;
         let socket = format!("bandog-{}-{:016x}", getpid(), getrandom::u64().map_err(io::Error::other)?);
         let listener = Listener::bind(&socket)?;
-        let brief = Brief { socket, policy: plan.policy, grace: plan.grace };
+        let brief = Brief { socket, policy: plan.policy, respite: plan.respite };
         let supervisor = Command::new("/proc/self/exe")
             .arg0("bandog")
             .arg(SUPERVISE)

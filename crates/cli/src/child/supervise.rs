@@ -22,7 +22,7 @@ use rustix::time::{timerfd_create, timerfd_settime};
 
 use super::happening::{Cause, Ending};
 use super::link::{LARGEST, Link};
-use super::plan::Policy;
+use super::plan::{Policy, Respite};
 use super::signals::{Ignored, survive};
 use super::terminal;
 use super::ward::Ward;
@@ -36,20 +36,23 @@ pub(super) struct Brief {
     pub(super) socket: String,
     /// What happens at the end of the lease.
     pub(super) policy: Policy,
-    /// How long before that the command is asked to end.
-    pub(super) grace: Duration,
+    /// How much time the command is given.
+    pub(super) respite: Respite,
 }
 
 impl Brief {
     /// As arguments.
-    pub(super) fn args(&self) -> [String; 3] {
-        [self.socket.clone(), self.policy.word().to_owned(), self.grace.as_nanos().to_string()]
+    pub(super) fn args(&self) -> [String; 4] {
+        let nanos = |length: Duration| length.as_nanos().to_string();
+        let Respite { grace, margin } = self.respite;
+        [self.socket.clone(), self.policy.word().to_owned(), nanos(grace), nanos(margin)]
     }
 
     fn parse(args: &mut impl Iterator<Item = OsString>) -> Option<Self> {
         let mut word = || args.next()?.into_string().ok();
-        let (socket, policy, grace) = (word()?, Policy::from_word(&word()?)?, word()?.parse().ok()?);
-        Some(Self { socket, policy, grace: Duration::from_nanos(grace) })
+        let (socket, policy) = (word()?, Policy::from_word(&word()?)?);
+        let mut nanos = || Some(Duration::from_nanos(word()?.parse().ok()?));
+        Some(Self { socket, policy, respite: Respite { grace: nanos()?, margin: nanos()? } })
     }
 }
 
@@ -90,7 +93,7 @@ impl Supervisor {
             bell: bell()?,
             timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
             wrapper_group: getpgid(Some(wrapper)).ok(),
-            watch: Watch::new(brief.policy, brief.grace),
+            watch: Watch::new(brief.policy, brief.respite),
             ward: Ward::new(command),
             wrapper_gone: false,
             reported: false,
@@ -145,6 +148,10 @@ impl Supervisor {
         match order {
             Order::Until(until) => self.watch.keep(until),
             Order::Set(key, value) => self.ward.set(key, value),
+            // The wrapper may have slept since it had the lock.
+            Order::Go if !self.watch.may_begin(Clock::system().now()) => {
+                self.report(Report::Failed(Errno::TIMEDOUT.raw_os_error()));
+            }
             Order::Go => {
                 let started = self.ward.start(self.wrapper_group);
                 self.report(started.map_or_else(

@@ -63,6 +63,8 @@ impl Ward {
             .arg(LAUNCH)
             .args(launch::args(getpid(), wrapper_group, program))
             .args(args)
+            // A ticket is the secret of another hold, and not for the command.
+            .env_remove("BANDOG_TICKET")
             .envs(self.env.drain(..))
             .process_group(0)
             .spawn()?;

@@ -137,3 +137,11 @@ fn options_from_elsewhere_hold_here_too() {
     stage.dflock("-n other true").run().is(1);
     drop(held);
 }
+
+#[test]
+fn skipping_is_nothing_that_flock_does() {
+    let stage = Stage::new();
+    let file = stage.path("file");
+    let _job = stage.line("run").arg(&file).hold();
+    stage.dflock(&format!("-n {} true", file.display())).env("BANDOG_ON_BUSY", "skip").run().is(1);
+}

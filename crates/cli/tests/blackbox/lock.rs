@@ -124,6 +124,8 @@ pub(crate) fn on_busy(stage: &Stage, sub: &str) {
     asks(stage, sub, "-q -w 0.5").env("BANDOG_ON_BUSY", "skip").run().is(0).silent().prints("");
     asks(stage, sub, "-n --on-busy fail").env("BANDOG_ON_BUSY", "skip").run().is(75);
     asks(stage, sub, "-n --on-busy laugh").run().is(64).says("[possible values: fail, skip]");
+    // A script that gets no ticket must not go on as if it had one, and flock knows no such thing.
+    stage.line("acquire -n job").env("BANDOG_ON_BUSY", "skip").run().is(75).prints("");
 }
 
 pub(crate) fn label(stage: &Stage, sub: &str) {

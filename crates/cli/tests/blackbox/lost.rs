@@ -131,3 +131,47 @@ fn max_hold_in_the_url_keeps_the_lock_until_the_command_is_gone_too() {
     job.wait().is(91).says("its maximum");
     next.wait().is(0).prints("it is gone\n");
 }
+
+#[test]
+fn no_other_reason_to_end_keeps_a_command_beyond_its_lease() {
+    let stage = Stage::new();
+    let line = "run --on-lost kill --grace 60s --max-hold 0.5 --lease 2s job";
+    let job = stage.line(line).sh(CLOCK).start();
+    let inner = job.inner();
+    job.await_err("its maximum");
+    let next = stage.line("run job").sh(&format!("[ ! -e /proc/{inner} ] && echo it is gone")).start();
+    stage.await_waiters(1);
+    job.signal(Signal::STOP);
+    next.wait().is(0).prints("it is gone\n");
+    job.signal(Signal::CONT);
+    job.wait().is(91);
+}
+
+/// Killed wrappers, families that try to get away, and those who come next: two hundred times, ten at a time.
+#[test]
+fn whoever_comes_after_a_killed_wrapper_finds_nobody_alive() {
+    let stage = Stage::new();
+    let family =
+        "(sleep 1000 & exec sleep 1000) & echo $!; setsid sh -c 'echo $$; exec sleep 1000' & echo ready $$; wait";
+    for round in 0..20 {
+        let jobs: Vec<_> = (0..10)
+            .map(|nth| {
+                let name = format!("job-{round}-{nth}");
+                (stage.line(&format!("run --lease 1s {name}")).sh(family).start(), name)
+            })
+            .collect();
+        let mut next = Vec::new();
+        for (job, name) in jobs {
+            until("three of the family", || (job.out().lines().count() >= 3).then_some(()));
+            let pids: Vec<String> =
+                job.out().lines().map(|line| line.trim_start_matches("ready ").to_owned()).collect();
+            job.signal(Signal::KILL);
+            let check: String =
+                pids.iter().map(|pid| format!("[ -e /proc/{pid} ] && cat /proc/{pid}/stat; ")).collect();
+            next.push(stage.line(&format!("run -q {name}")).sh(&format!("{check} echo over")).start());
+        }
+        for run in next {
+            run.wait().is(0).prints("over\n");
+        }
+    }
+}

@@ -46,7 +46,6 @@ options! {
     acquire lease: acquire_lease_is_what_others_see_of_it = lock::lease;
     acquire fair: acquire_fair_waiters_come_in_their_order = lock::fair;
     acquire conflict_exit_code: acquire_conflict_exit_code_is_the_code_for_busy = lock::conflict_exit_code;
-    acquire on_busy: acquire_on_busy_skip_is_success_without_a_word = lock::on_busy;
     acquire label: acquire_label_is_what_others_read = lock::label;
     run command: run_command_gets_its_words_as_they_are = command::words;
     run shell: run_text_is_run_by_a_shell = command::shell;
@@ -140,5 +139,5 @@ fn every_option_that_clap_knows_has_a_case() {
 #[test]
 fn every_subcommand_is_walked_over() {
     let names: Vec<String> = bandog().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    assert_eq!(names, ["run", "acquire", "renew", "release", "completions", "man"]);
+    assert_eq!(names, ["run", "acquire", "renew", "release", "completions", "man", "help"]);
 }

@@ -74,6 +74,11 @@ impl Stage {
         self.program(&link).words(words)
     }
 
+    /// A line for the shell.
+    pub(crate) fn shell(&self, script: &str) -> Line<'_> {
+        self.program(Path::new("/bin/sh")).arg("-c").arg(script)
+    }
+
     fn program(&self, program: &Path) -> Line<'_> {
         let mut command = Command::new(program);
         command.env_clear().current_dir(&self.dir).stdin(Stdio::null());

@@ -43,3 +43,16 @@ pub(crate) fn config(stage: &Stage, sub: &str) {
     with(stage, sub, "--config wrong.toml", &[]).is(64).says(named);
     with(stage, sub, "", &[("BANDOG_CONFIG", "wrong.toml")]).is(64).says(named);
 }
+
+#[test]
+fn a_store_that_keeps_nobody_out_is_refused() {
+    let stage = Stage::new();
+    stage.line("run --store memory: job -- true").run().is(64).says("every command would have locks of its own");
+    stage.line("run job -- true").env("BANDOG_STORE", "locks.db").run().is(64);
+    let relative = stage.line("run job -- true").env("BANDOG_STORE", "sqlite:locks.db").run().is(64);
+    relative.says("the path must be absolute, or begin with ~/");
+    stage.line("run --store sqlite://locks.db job -- true").run().is(64).says("no //");
+    stage.line("run job -- true").env("BANDOG_STORE", "sqlite:~/mine.db").run().is(0);
+    assert!(stage.path("mine.db").exists(), "HOME is the stage");
+    stage.line("run job -- true").env("BANDOG_STORE", "").run().is(0);
+}

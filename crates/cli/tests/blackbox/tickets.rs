@@ -135,3 +135,26 @@ fn a_ticket_that_cannot_be_printed_is_given_back() {
         assert!(stage.is_free());
     }
 }
+
+#[test]
+fn two_tickets_that_differ_are_a_mistake() {
+    let stage = Stage::new();
+    let (outer, inner) = (stage.line("acquire outer").run().is(0).out, stage.line("acquire inner").run().is(0).out);
+    let wrong = stage.line("release").env("BANDOG_TICKET", outer.trim()).fed(&inner).is(64);
+    wrong.says("two tickets: BANDOG_TICKET has one for outer, standard input one for inner");
+    stage.line("renew").env("BANDOG_TICKET", outer.trim()).fed(&outer).is(0);
+    // What else stands there is somebody else's.
+    let script = format!("echo 'not a ticket' | {{ {} release && cat; }}", crate::stage::BANDOG);
+    stage.shell(&script).env("BANDOG_TICKET", outer.trim()).run().is(0).prints("not a ticket\n");
+    stage.line("release").fed(&inner).is(0);
+}
+
+#[test]
+fn a_ticket_that_nobody_would_get_is_not_taken() {
+    let stage = Stage::new();
+    for nowhere in ["> /dev/null", ">&-"] {
+        let script = format!("{} acquire job {nowhere}", crate::stage::BANDOG);
+        stage.shell(&script).run().is(64).says("the ticket would be lost");
+    }
+    assert!(stage.is_free());
+}

@@ -72,3 +72,21 @@ fn a_wait_that_is_over_runs_nothing() {
     assert!(!stage.path("ran").exists());
     job.finish().is(0);
 }
+
+#[test]
+fn a_free_lock_is_not_too_late_for_the_shortest_wait() {
+    let stage = Stage::new();
+    for _ in 0..20 {
+        stage.line("run -w 1ms job -- true").run().is(0);
+    }
+    let _job = stage.hold("");
+    stage.line("run -q -w 1ms job -- true").run().is(75);
+}
+
+#[test]
+fn a_command_under_a_lock_does_not_wait_for_itself() {
+    let stage = Stage::new();
+    let script = format!("{0} run job -- echo never; echo $?; {0} run other -- echo fine", crate::stage::BANDOG);
+    let outcome = stage.line("run job").sh(&script).run().is(0).prints("64\nfine\n");
+    outcome.says("job: this already runs under that lock").says("would wait for itself");
+}

@@ -13,6 +13,8 @@ use crate::hold::{Run, eventually, pid, state};
 /// Long enough for the start of a command on a busy machine, short enough to wait for.
 const SHORT: [&str; 6] = ["--lease", "1500", "--grace", "600", "--renewals", "0"];
 const GRACE: Duration = Duration::from_millis(600);
+/// Between KILL and the end of the lease.
+const MARGIN: Duration = Duration::from_millis(100);
 /// A machine with more work than processors needs some time for a trap that starts a program.
 const SLACK: Duration = Duration::from_millis(400);
 
@@ -43,8 +45,8 @@ fn a_stopped_wrapper_loses_its_command_in_time() {
     running.signal(Signal::STOP);
     eventually("the command ends", || (run.alive() == [running.pid]).then_some(()));
     let term = run.stamp("term");
-    assert!(term >= run.until() - GRACE, "TERM came {:?} before the end", run.until().since(term));
-    assert!(term <= run.until() - GRACE + SLACK, "TERM came {:?} before the end", run.until().since(term));
+    assert!(term >= run.until() - MARGIN - GRACE, "TERM came {:?} before the end", run.until().since(term));
+    assert!(term <= run.until() - MARGIN - GRACE + SLACK, "TERM came {:?} before the end", run.until().since(term));
     running.signal(Signal::CONT);
     assert_eq!(running.code(), Some(4));
     assert!(run.logged("Exited(").unwrap().contains("Lease"));
@@ -69,7 +71,7 @@ fn a_stopped_command_hears_term_too() {
     kill_process_group(pid(running.command), Signal::STOP).unwrap();
     assert_eq!(running.code(), Some(4));
     run.nobody_left();
-    assert!(run.stamp("term") >= run.until() - GRACE && run.stamp("term") <= run.until());
+    assert!(run.stamp("term") >= run.until() - MARGIN - GRACE && run.stamp("term") <= run.until());
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn kill_does_not_ask() {
     let running = run.start(&[&SHORT[..], &["--policy", "kill"]].concat(), &trap("exit 4"));
     assert_eq!(running.code(), Some(137));
     assert_in_time(&run);
-    assert!(last_beat(&run) > run.until() - GRACE);
+    assert!(last_beat(&run) > run.until() - MARGIN - GRACE);
     assert!(!run.file("term").exists());
 }
 
@@ -149,4 +151,13 @@ fn fifo(run: &Run) -> PathBuf {
     let path = run.file("control");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     path
+}
+
+#[test]
+fn nothing_is_started_when_the_lease_is_over() {
+    let run = Run::new();
+    let mark = run.file("mark");
+    let mut command = run.hold(&["--lease", "0"], &["touch", mark.to_str().unwrap()]);
+    assert!(!command.status().unwrap().success());
+    assert!(!mark.exists(), "the wrapper was late, and the supervisor did not start it");
 }
