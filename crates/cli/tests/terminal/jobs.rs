@@ -120,7 +120,7 @@ fn a_job_started_in_the_background_can_be_interrupted_after_fg() {
 fn a_stopped_job_does_not_outlive_its_lease() {
     let run = Run::new();
     let mut screen = shell(&run, &[("sleeper", SLEEPER)]);
-    run_script(&mut screen, "--lease 1500 --grace 500 --renewals 0", "sleeper", "ready");
+    run_script(&mut screen, "--lease 4000 --grace 2000 --renewals 0", "sleeper", "ready");
     screen.type_in(CTRL_Z);
     screen.expect("Stopped");
     let command = command_pid(&run);
