@@ -11,6 +11,7 @@ use rustix::fs::{Access, access};
 
 use crate::busy::PATIENCE;
 use crate::place::Place;
+use crate::plain::Odd;
 
 /// Whether another connection is in the way, for now.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
@@ -42,6 +43,9 @@ pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -
 /// An error of the system's while files and directories were made.
 pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
     let (path, directory) = (place.path().display(), place.directory().display());
+    if let Some(odd) = Odd::of(&error) {
+        return StoreError::not_executed(StoreErrorKind::Unfit, odd.to_string());
+    }
     let (kind, message) = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             (StoreErrorKind::Denied, format!("cannot create {path}: no permission to create files in {directory}"))
@@ -56,6 +60,9 @@ pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
             StoreErrorKind::Unfit,
             format!("cannot create {path}: {directory} leads over something that is no directory"),
         ),
+        io::ErrorKind::ResourceBusy => {
+            (StoreErrorKind::Unavailable, format!("{} is kept locked by another process", place.bell().display()))
+        }
         _ => (StoreErrorKind::Unfit, format!("cannot create {path}: {error}")),
     };
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
@@ -85,6 +92,9 @@ pub(crate) fn remote(place: &Place) -> StoreError {
 
 /// The bell cannot be rung: others would wait for nothing.
 pub(crate) fn mute(place: &Place, error: io::Error) -> StoreError {
+    if let Some(odd) = Odd::of(&error) {
+        return StoreError::not_executed(StoreErrorKind::Unfit, odd.to_string());
+    }
     let text = format!("no permission to write to {}: {error}", place.bell().display());
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Denied, text) }
 }
@@ -122,9 +132,6 @@ fn refused(place: &Place, error: &rusqlite::Error) -> (StoreErrorKind, String) {
 fn missing(place: &Place) -> Option<String> {
     let (path, directory) = (place.path(), place.directory());
     let may = |path: &Path, how: Access| access(path, how).is_ok();
-    if path.is_dir() {
-        return Some(format!("{} is a directory, not a file", path.display()));
-    }
     if !may(directory, Access::EXEC_OK) {
         return Some(format!("no permission to enter {}", directory.display()));
     }

@@ -60,7 +60,7 @@ impl Link {
         let _one = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
         let give_up = busy::monotonic() + OPEN_WITHIN;
         loop {
-            before().map_err(|error| error::uncreated(place, error))?;
+            place.check().and_then(|()| before()).map_err(|error| error::uncreated(place, error))?;
             let late = busy::monotonic() >= give_up;
             match attempt(place) {
                 Ok(Some(link)) => return Ok(link),

@@ -7,8 +7,13 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Gid, Stat, Uid};
+use rustix::fs::{FlockOperation, Gid, OFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use crate::busy;
+use crate::plain;
 
 /// Readable and writable by its owner alone.
 const PRIVATE: u32 = 0o600;
@@ -16,6 +21,8 @@ const PRIVATE: u32 = 0o600;
 const SHARED: u32 = 0o660;
 /// A directory whose files belong to its group, which may create more.
 const SETGID_AND_GROUP_WRITABLE: u32 = 0o2020;
+/// For the files of others to be made or removed, which takes milliseconds.
+const ALONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// The path of a store, made absolute once.
 #[derive(Debug)]
@@ -63,6 +70,12 @@ impl Place {
         self.path.parent().unwrap_or_else(|| Path::new("/"))
     }
 
+    /// Refuses links, pipes and whatever else is no regular file in the place of one of the four. SQLite does not follow links from here
+    /// either, but it would hand the files beside a database to its owner when root opens it.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        [&self.path, &self.bell, &self.log, &self.index].into_iter().try_for_each(|path| plain::check(path))
+    }
+
     /// Makes directories, file and bell where they are missing.
     pub(crate) fn create(&self) -> io::Result<()> {
         if !self.directory().exists() {
@@ -100,7 +113,9 @@ impl Place {
             return Ok(());
         }
         let made = make(&self.bell, self.mode()?)?;
-        if let (Some(bell), Ok(database), true) = (made, self.path.metadata(), rustix::process::geteuid().is_root()) {
+        if let (Some(bell), Ok(database), true) =
+            (made, self.path.symlink_metadata(), rustix::process::geteuid().is_root())
+        {
             let (owner, group) = (Uid::from_raw(database.uid()), Gid::from_raw(database.gid()));
             rustix::fs::fchown(&bell, Some(owner), Some(group))?;
         }
@@ -109,14 +124,22 @@ impl Place {
 
     /// Keeps other processes from making or removing files until the handle is dropped.
     fn lock_bell(&self) -> io::Result<File> {
+        let give_up = busy::monotonic() + ALONE_WITHIN;
         loop {
             self.create_bell()?;
             // For reading: closing it rings for nobody.
-            let bell = File::open(&self.bell)?;
-            rustix::fs::flock(&bell, FlockOperation::LockExclusive)?;
+            let bell = plain::open(&self.bell, OFlags::RDONLY)?;
+            let locked = rustix::fs::flock(&bell, FlockOperation::NonBlockingLockExclusive);
             let stat = rustix::fs::fstat(&bell)?;
-            if identify(&self.bell).is_ok_and(|found| found == FileId::of(&stat)) {
-                return Ok(bell);
+            match locked {
+                Ok(()) if identify(&self.bell).is_ok_and(|found| found == FileId::of(&stat)) => return Ok(bell),
+                // It was replaced meanwhile: that one is to be locked.
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(Duration::from_millis(1)),
+                Err(error) => return Err(error.into()),
+            }
+            if busy::monotonic() >= give_up {
+                return Err(io::ErrorKind::ResourceBusy.into());
             }
         }
     }
@@ -133,7 +156,7 @@ impl Place {
 
     /// Opens the bell for writing, which is all that ringing takes; makes it again if it was removed.
     pub(crate) fn open_bell(&self) -> io::Result<File> {
-        let open = || OpenOptions::new().write(true).open(&self.bell);
+        let open = || plain::open(&self.bell, OFlags::WRONLY);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.create_bell()?;

@@ -141,7 +141,9 @@ fn a_newer_format_is_refused() {
 fn a_directory_is_not_a_file() {
     let directory = Directory::new();
     fs::create_dir(directory.file()).unwrap();
-    assert_eq!(refused(&directory.file()).kind, StoreErrorKind::Denied);
+    let error = refused(&directory.file());
+    assert_eq!(error.kind, StoreErrorKind::Unfit);
+    assert!(error.message.contains("is a directory, not a file"), "{error}");
 }
 
 #[test]
