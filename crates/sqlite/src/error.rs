@@ -68,6 +68,15 @@ pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
 }
 
+/// A path that leads nowhere.
+pub(crate) fn unresolved(path: &Path, error: io::Error) -> StoreError {
+    let message = match Odd::of(&error) {
+        Some(odd) => odd.to_string(),
+        None => format!("{} cannot be followed to a file: {error}; give bandog another path", path.display()),
+    };
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Unfit, message) }
+}
+
 /// The file was removed between the look at it and the commit.
 pub(crate) fn replaced(place: &Place) -> StoreError {
     StoreError::unknown(format!("{} was removed while it was written to", place.path().display()))

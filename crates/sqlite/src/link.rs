@@ -19,6 +19,8 @@ use crate::schema::{self, Fault};
 
 /// For the first open of a file by many processes at once.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Pages in the log at which they are moved into the file, which syncs: after this much a process that finds nobody else there has a
 /// megabyte to read.
 const CHECKPOINT: i32 = 256;
@@ -69,7 +71,7 @@ impl Link {
                     return Err(error::explain(place, Outcome::NotExecuted, error));
                 }
                 Err(Fault::Store(error)) => return Err(error),
-                Ok(None) | Err(Fault::Sql(_)) => {}
+                Ok(None) | Err(Fault::Sql(_)) => std::thread::sleep(PAUSE),
             }
         }
     }

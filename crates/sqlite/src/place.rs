@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::busy;
 use crate::plain;
+use crate::resolve::resolve;
 
 /// Readable and writable by its owner alone.
 const PRIVATE: u32 = 0o600;
@@ -24,7 +25,7 @@ const SETGID_AND_GROUP_WRITABLE: u32 = 0o2020;
 /// For the files of others to be made or removed, which takes milliseconds.
 const ALONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The path of a store, made absolute once.
+/// The path of a store, followed once to where the file really is.
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
@@ -48,7 +49,7 @@ impl FileId {
 
 impl Place {
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
-        let path = std::path::absolute(path)?;
+        let path = resolve(path)?;
         let beside = |ending: &str| {
             let mut name = OsString::from(&path);
             name.push(ending);

@@ -28,6 +28,10 @@ impl fmt::Display for Odd {
 impl Error for Odd {}
 
 impl Odd {
+    pub(crate) fn error(path: &Path, what: &'static str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, Self { path: path.to_owned(), what })
+    }
+
     /// Finds it in an error of the system's.
     pub(crate) fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
@@ -66,5 +70,5 @@ fn vet(path: &Path, stat: &Stat) -> io::Result<()> {
         FileType::Socket => "is a socket, not a file",
         _ => "is a device, not a file",
     };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, Odd { path: path.to_owned(), what }))
+    Err(Odd::error(path, what))
 }
