@@ -25,6 +25,9 @@ pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (StoreErrorKind::Unavailable, format!("{path} is kept busy by another process (waited {PATIENCE:?})"))
         }
+        Some(ErrorCode::NotADatabase) if !place.has_bell() => {
+            (StoreErrorKind::Unfit, format!("{path} is not a database; give bandog another path"))
+        }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (StoreErrorKind::Unfit, damaged(place)),
         Some(ErrorCode::DiskFull) => {
             (StoreErrorKind::Unfit, format!("the disk with {path} is full; make room and try again"))
@@ -124,7 +127,7 @@ pub(crate) fn no_thread(place: &Place, error: io::Error) -> StoreError {
 fn damaged(place: &Place) -> String {
     let path = place.path().display();
     format!(
-        "{path} is damaged or not a database; stop who uses it, move it away (mv {path} {path}.damaged) and its \
+        "{path} is damaged; stop who uses it, move it away (mv {path} {path}.damaged) and its \
          -wal and -shm too: the locks in it are then forgotten"
     )
 }

@@ -104,6 +104,7 @@ impl Link {
 /// One try; nothing if the file changed under it.
 fn attempt(place: &Arc<Place>) -> Result<Option<Link>, Fault> {
     let Ok(file) = place.file() else { return Ok(None) };
+    schema::peek(place)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(place.path(), flags)?;
     connection.busy_handler(Some(busy::wait))?;

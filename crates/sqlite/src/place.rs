@@ -77,14 +77,13 @@ impl Place {
         [&self.path, &self.bell, &self.log, &self.index].into_iter().try_for_each(|path| plain::check(path))
     }
 
-    /// Makes directories, file and bell where they are missing.
+    /// Makes file, directories and bell if there is no file. Beside one that is there nothing is made before it is known to be ours.
     pub(crate) fn create(&self) -> io::Result<()> {
-        if !self.directory().exists() {
-            DirBuilder::new().recursive(true).mode(0o700).create(self.directory())?;
-        }
-        self.create_bell()?;
         if self.path.symlink_metadata().is_ok() {
             return Ok(());
+        }
+        if !self.directory().exists() {
+            DirBuilder::new().recursive(true).mode(0o700).create(self.directory())?;
         }
         let _alone = self.lock_bell()?;
         if self.path.symlink_metadata().is_err() {
@@ -108,9 +107,19 @@ impl Place {
         Ok(())
     }
 
+    /// Whether there is a log beside the file.
+    pub(crate) fn has_log(&self) -> bool {
+        self.log.symlink_metadata().is_ok()
+    }
+
+    /// Whether there is a bell, which nobody else has beside a file.
+    pub(crate) fn has_bell(&self) -> bool {
+        self.bell.symlink_metadata().is_ok()
+    }
+
     /// Makes the bell if it is missing: for whom the database is, the bell is too, whoever makes it.
     pub(crate) fn create_bell(&self) -> io::Result<()> {
-        if self.bell.symlink_metadata().is_ok() {
+        if self.has_bell() {
             return Ok(());
         }
         let made = make(&self.bell, self.mode()?)?;
