@@ -86,6 +86,11 @@ impl Link {
         self.files[0]
     }
 
+    /// The file with its log and index.
+    pub(crate) fn files(&self) -> [FileId; 3] {
+        self.files
+    }
+
     /// Moves what is in the log into the file if there is much of it. Called when nobody waits for an answer.
     pub(crate) fn tidy(&self) {
         if LOGGED.get() >= CHECKPOINT {
