@@ -18,6 +18,12 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// Whether it may come from files that are removed meanwhile.
+pub(crate) fn is_of_files(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
+}
+
 /// An error of SQLite's.
 pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -> StoreError {
     let path = place.path().display();

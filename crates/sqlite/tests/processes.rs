@@ -220,6 +220,43 @@ fn holder(path: &str) {
     }
 }
 
+/// Whoever opens the file while others remove it gets one, and no error.
+#[test]
+fn opening_goes_on_while_files_are_removed() {
+    let directory = Directory::new();
+    let mut children: Vec<Child> = (0..3).map(|_| Child::start(&["reopener", &text(&directory)])).collect();
+    for child in &mut children {
+        assert_eq!(child.must_hear(), "up");
+    }
+    children.iter_mut().for_each(|child| child.tell("go"));
+    let began = nanos();
+    while nanos() - began < 2_000_000_000 {
+        for ending in ["", "-shm", "-wal", "-bell"] {
+            let _ = std::fs::remove_file(format!("{}{ending}", text(&directory)));
+        }
+        std::thread::sleep(Duration::from_micros(getrandom::u64().unwrap() % 20_000));
+    }
+    for child in &mut children {
+        let opened = child.must_hear();
+        println!("{opened}");
+        assert!(opened.starts_with("opened"), "{opened}");
+    }
+}
+
+fn reopener(path: &str) {
+    say(format_args!("up"));
+    listen();
+    let (began, mut count) = (nanos(), 0);
+    while nanos() - began < 2_000_000_000 {
+        if let Err(error) = bandog_sqlite::SqliteStore::open(path) {
+            say(format_args!("after {count}: {error}; {:?}", error.source));
+            return;
+        }
+        count += 1;
+    }
+    say(format_args!("opened {count} times"));
+}
+
 #[test]
 fn a_dead_waiter_and_a_dead_holder_block_nobody() {
     let directory = Directory::new();
@@ -252,6 +289,7 @@ fn role_of_a_child() {
         "idle" => idle(&words[1]),
         "holder" => holder(&words[1]),
         "opener" => opener(),
+        "reopener" => reopener(&words[1]),
         "short" => {
             let me = Person::open(&words[1]);
             assert!(matches!(me.claim(name("baton").as_str(), &me.ask(100)), Verdict::Queued(_)));
