@@ -22,6 +22,8 @@ use crate::plain;
 
 /// Places for marks: a page full.
 const PLACES: u64 = 512;
+/// Where the marks end.
+pub(crate) const END: u64 = PLACES * 8;
 
 /// What the last ring left at an inbox's place.
 pub(crate) type Mark = [u8; 8];

@@ -77,6 +77,16 @@ pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
 }
 
+/// The log of another file is in the way.
+pub(crate) fn stuck(place: &Place, error: io::Error) -> StoreError {
+    let path = place.path().display();
+    let text = format!(
+        "{path} was replaced, and the log of the file before it is still there and cannot be removed: {error}; stop \
+         who uses it and remove {path}-wal and {path}-shm"
+    );
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Denied, text) }
+}
+
 /// A path that leads nowhere.
 pub(crate) fn unresolved(path: &Path, error: io::Error) -> StoreError {
     let message = match Odd::of(&error) {

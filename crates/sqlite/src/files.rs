@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::busy;
 use crate::place::{FileId, Place, identify};
 use crate::plain;
+use crate::ties::Ties;
 
 /// For others to make or remove files, which takes milliseconds.
 const ALONE_WITHIN: Duration = Duration::from_secs(5);
@@ -38,6 +39,7 @@ impl Place {
             // A log that is left over belongs to a file that is gone, and whoever still has that open writes to it.
             remove(&self.log)?;
             remove(&self.index)?;
+            Ties::default().write(&self.open_bell()?)?;
             make(&self.path, self.mode()?)?;
         }
         Ok(())
@@ -72,6 +74,38 @@ impl Place {
             remove(&self.index)?;
         }
         Ok(())
+    }
+
+    /// Removes a log and an index that another database left behind when this one was moved into its place.
+    pub(crate) fn untie(&self) -> io::Result<()> {
+        // A bell that cannot be read has nothing to tell, and whoever needs it will say so.
+        let Ok(bell) = plain::open(&self.bell, OFlags::RDONLY) else { return Ok(()) };
+        if Ties::read(&bell).outlived(&self.ties()) == [false; 2] {
+            return Ok(());
+        }
+        let alone = self.lock_bell()?;
+        let [log, index] = Ties::read(&alone).outlived(&self.ties());
+        if log {
+            remove(&self.log)?;
+        }
+        if index {
+            remove(&self.index)?;
+        }
+        Ties::default().write(&self.open_bell()?)
+    }
+
+    /// Notes that these files belong together, as long as they are in their places.
+    pub(crate) fn tie(&self, files: [FileId; 3]) -> io::Result<()> {
+        if Ties::read(&plain::open(&self.bell, OFlags::RDONLY)?) == self.ties() {
+            return Ok(());
+        }
+        let _alone = self.lock_bell()?;
+        let ties = self.ties();
+        if self.files()? == files { ties.write(&self.open_bell()?) } else { Ok(()) }
+    }
+
+    fn ties(&self) -> Ties {
+        Ties::of([&self.path, &self.log, &self.index])
     }
 
     /// Makes the bell if it is missing: for whom the database is, the bell is too, whoever makes it.

@@ -66,13 +66,18 @@ impl Link {
         let mut tries = 0;
         loop {
             place.check().and_then(|()| before()).map_err(|error| error::uncreated(place, error))?;
+            place.untie().map_err(|error| error::stuck(place, error))?;
             let (late, seen) = (busy::monotonic() >= give_up, place.census().ok());
             tries += 1;
             // Whatever went wrong with files that are not these any more may go well with the next.
             let changed = || place.census().ok() != seen;
             let may_pass = |error: &_| error::is_busy(error) || changed() || tries < TRIES && error::is_of_files(error);
             match attempt(place) {
-                Ok(Some(link)) => return Ok(link),
+                Ok(Some(link)) => {
+                    // Without the note all works, except to find out that somebody moved a copy here.
+                    let _ = place.tie(link.files);
+                    return Ok(link);
+                }
                 Ok(None) if late => return Err(unsteady(place)),
                 Err(Fault::Sql(error)) if late || !may_pass(&error) => {
                     return Err(error::explain(place, Outcome::NotExecuted, error));

@@ -205,6 +205,42 @@ fn a_holder_in_another_process_is_told_when_the_file_is_removed() {
     }
 }
 
+/// A copy that was moved over the file is what counts: the log that stayed is not mixed into it, and the holder is told.
+#[test]
+fn a_holder_is_told_when_a_copy_is_moved_over_the_file() {
+    for who_is_first in ["holder", "newcomer", "newcomer after its death"] {
+        let directory = Directory::new();
+        let (path, copy) = (directory.file(), directory.path().join("copy"));
+        Person::open(&path).close();
+        rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint").unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        let mut bob = Child::start(&["holder", &text(&directory)]);
+        assert_eq!(bob.must_hear(), "granted");
+        if who_is_first.ends_with("death") {
+            bob.kill();
+            bob.end();
+        }
+        std::fs::rename(&copy, &path).unwrap();
+        let mut is_told = || {
+            bob.tell("renew");
+            assert_eq!(bob.must_hear(), "false", "{who_is_first}");
+        };
+        if who_is_first == "holder" {
+            is_told();
+        }
+        let ann = Person::open(&path);
+        ann.take("baton", LONG);
+        if who_is_first == "newcomer" {
+            is_told();
+        }
+        ann.close();
+        drop(bob);
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let check: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok", "{who_is_first}");
+    }
+}
+
 fn holder(path: &str) {
     let me = Person::open(path);
     let (id, _) = me.take("baton", LONG);
