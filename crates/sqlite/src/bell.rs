@@ -13,13 +13,17 @@ use std::time::Duration;
 
 use bandog_core::holder::InboxId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use crate::busy;
 use crate::place::Place;
+use crate::plain;
 
 /// Places for marks: a page full.
 const PLACES: u64 = 512;
+/// Where the marks end.
+pub(crate) const END: u64 = PLACES * 8;
 
 /// What the last ring left at an inbox's place.
 pub(crate) type Mark = [u8; 8];
@@ -65,9 +69,9 @@ impl Ear {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         place.create_bell()?;
         let moved = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-        inotify::add_watch(&inotify, place.bell(), WatchFlags::CLOSE_WRITE | moved)?;
+        inotify::add_watch(&inotify, place.bell(), WatchFlags::CLOSE_WRITE | WatchFlags::DONT_FOLLOW | moved)?;
         // After the watch: should the bell be another by now, that is heard.
-        let bell = File::open(place.bell())?;
+        let bell = plain::open(place.bell(), OFlags::RDONLY)?;
         Ok(Self { inotify, bell })
     }
 

@@ -11,10 +11,17 @@ use rustix::fs::{Access, access};
 
 use crate::busy::PATIENCE;
 use crate::place::Place;
+use crate::plain::Odd;
 
 /// Whether another connection is in the way, for now.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Whether it may come from files that are removed meanwhile.
+pub(crate) fn is_of_files(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
 }
 
 /// An error of SQLite's.
@@ -23,6 +30,9 @@ pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -
     let (kind, message) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (StoreErrorKind::Unavailable, format!("{path} is kept busy by another process (waited {PATIENCE:?})"))
+        }
+        Some(ErrorCode::NotADatabase) if !place.has_bell() => {
+            (StoreErrorKind::Unfit, format!("{path} is not a database; give bandog another path"))
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (StoreErrorKind::Unfit, damaged(place)),
         Some(ErrorCode::DiskFull) => {
@@ -42,6 +52,9 @@ pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -
 /// An error of the system's while files and directories were made.
 pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
     let (path, directory) = (place.path().display(), place.directory().display());
+    if let Some(odd) = Odd::of(&error) {
+        return StoreError::not_executed(StoreErrorKind::Unfit, odd.to_string());
+    }
     let (kind, message) = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             (StoreErrorKind::Denied, format!("cannot create {path}: no permission to create files in {directory}"))
@@ -56,9 +69,31 @@ pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
             StoreErrorKind::Unfit,
             format!("cannot create {path}: {directory} leads over something that is no directory"),
         ),
+        io::ErrorKind::ResourceBusy => {
+            (StoreErrorKind::Unavailable, format!("{} is kept locked by another process", place.bell().display()))
+        }
         _ => (StoreErrorKind::Unfit, format!("cannot create {path}: {error}")),
     };
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
+}
+
+/// The log of another file is in the way.
+pub(crate) fn stuck(place: &Place, error: io::Error) -> StoreError {
+    let path = place.path().display();
+    let text = format!(
+        "{path} was replaced, and the log of the file before it is still there and cannot be removed: {error}; stop \
+         who uses it and remove {path}-wal and {path}-shm"
+    );
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Denied, text) }
+}
+
+/// A path that leads nowhere.
+pub(crate) fn unresolved(path: &Path, error: io::Error) -> StoreError {
+    let message = match Odd::of(&error) {
+        Some(odd) => odd.to_string(),
+        None => format!("{} cannot be followed to a file: {error}; give bandog another path", path.display()),
+    };
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Unfit, message) }
 }
 
 /// The file was removed between the look at it and the commit.
@@ -85,6 +120,9 @@ pub(crate) fn remote(place: &Place) -> StoreError {
 
 /// The bell cannot be rung: others would wait for nothing.
 pub(crate) fn mute(place: &Place, error: io::Error) -> StoreError {
+    if let Some(odd) = Odd::of(&error) {
+        return StoreError::not_executed(StoreErrorKind::Unfit, odd.to_string());
+    }
     let text = format!("no permission to write to {}: {error}", place.bell().display());
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Denied, text) }
 }
@@ -105,7 +143,7 @@ pub(crate) fn no_thread(place: &Place, error: io::Error) -> StoreError {
 fn damaged(place: &Place) -> String {
     let path = place.path().display();
     format!(
-        "{path} is damaged or not a database; stop who uses it, move it away (mv {path} {path}.damaged) and its \
+        "{path} is damaged; stop who uses it, move it away (mv {path} {path}.damaged) and its \
          -wal and -shm too: the locks in it are then forgotten"
     )
 }
@@ -122,9 +160,6 @@ fn refused(place: &Place, error: &rusqlite::Error) -> (StoreErrorKind, String) {
 fn missing(place: &Place) -> Option<String> {
     let (path, directory) = (place.path(), place.directory());
     let may = |path: &Path, how: Access| access(path, how).is_ok();
-    if path.is_dir() {
-        return Some(format!("{} is a directory, not a file", path.display()));
-    }
     if !may(directory, Access::EXEC_OK) {
         return Some(format!("no permission to enter {}", directory.display()));
     }

@@ -14,13 +14,15 @@
 //! |---|---|
 //! | `store`, `lane`, `worker` | the handle, its queue of jobs, and the thread that works them off |
 //! | `turn`, `state`, `rows`, `list` | one transaction: the ledger, the store's own row, the tables; and one that only reads |
-//! | `link`, `schema`, `place`, `busy` | an open connection, the format of the file, the file's name and mode, waiting for other writers |
+//! | `link`, `schema`, `busy` | an open connection, the format of the file, waiting for other writers |
+//! | `place`, `files`, `ties`, `resolve`, `plain` | the names and modes of the files, how they come and go, which belong together, where links lead, and refusing what is no regular file |
 //! | `bell`, `watcher`, `pace`, `inboxes` | how news reaches the inboxes of this and of other processes |
 //! | `host`, `error` | the machine's clocks and boot, and the words for everything that goes wrong |
 
 mod bell;
 mod busy;
 mod error;
+mod files;
 mod host;
 mod inboxes;
 mod lane;
@@ -28,10 +30,13 @@ mod link;
 mod list;
 mod pace;
 mod place;
+mod plain;
+mod resolve;
 mod rows;
 mod schema;
 mod state;
 mod store;
+mod ties;
 mod turn;
 mod watcher;
 mod worker;

@@ -19,6 +19,10 @@ use crate::schema::{self, Fault};
 
 /// For the first open of a file by many processes at once.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
+/// As often is a file tried that looks as before: the number of one that was removed may have been given to the next.
+const TRIES: u32 = 3;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Pages in the log at which they are moved into the file, which syncs: after this much a process that finds nobody else there has a
 /// megabyte to read.
 const CHECKPOINT: i32 = 256;
@@ -59,17 +63,27 @@ impl Link {
         static OPENING: Mutex<()> = Mutex::new(());
         let _one = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
         let give_up = busy::monotonic() + OPEN_WITHIN;
+        let mut tries = 0;
         loop {
-            before().map_err(|error| error::uncreated(place, error))?;
-            let late = busy::monotonic() >= give_up;
+            place.check().and_then(|()| before()).map_err(|error| error::uncreated(place, error))?;
+            place.untie().map_err(|error| error::stuck(place, error))?;
+            let (late, seen) = (busy::monotonic() >= give_up, place.census().ok());
+            tries += 1;
+            // Whatever went wrong with files that are not these any more may go well with the next.
+            let changed = || place.census().ok() != seen;
+            let may_pass = |error: &_| error::is_busy(error) || changed() || tries < TRIES && error::is_of_files(error);
             match attempt(place) {
-                Ok(Some(link)) => return Ok(link),
+                Ok(Some(link)) => {
+                    // Without the note all works, except to find out that somebody moved a copy here.
+                    let _ = place.tie(link.files);
+                    return Ok(link);
+                }
                 Ok(None) if late => return Err(unsteady(place)),
-                Err(Fault::Sql(error)) if late || !error::is_busy(&error) => {
+                Err(Fault::Sql(error)) if late || !may_pass(&error) => {
                     return Err(error::explain(place, Outcome::NotExecuted, error));
                 }
                 Err(Fault::Store(error)) => return Err(error),
-                Ok(None) | Err(Fault::Sql(_)) => {}
+                Ok(None) | Err(Fault::Sql(_)) => std::thread::sleep(PAUSE),
             }
         }
     }
@@ -82,6 +96,11 @@ impl Link {
     /// Which file is open here.
     pub(crate) fn file(&self) -> FileId {
         self.files[0]
+    }
+
+    /// The file with its log and index.
+    pub(crate) fn files(&self) -> [FileId; 3] {
+        self.files
     }
 
     /// Moves what is in the log into the file if there is much of it. Called when nobody waits for an answer.
@@ -101,7 +120,8 @@ impl Link {
 
 /// One try; nothing if the file changed under it.
 fn attempt(place: &Arc<Place>) -> Result<Option<Link>, Fault> {
-    let Ok(file) = place.file() else { return Ok(None) };
+    let Ok(before @ [Some(_), ..]) = place.census() else { return Ok(None) };
+    schema::peek(place)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(place.path(), flags)?;
     connection.busy_handler(Some(busy::wait))?;
@@ -117,7 +137,8 @@ fn attempt(place: &Arc<Place>) -> Result<Option<Link>, Fault> {
         Ok(())
     }));
     connection.set_prepared_statement_cache_capacity(32);
-    let files = place.files().ok().filter(|files| files[0] == file);
+    let is_as_before = |files: &[FileId; 3]| before.iter().zip(files).all(|(was, is)| was.is_none_or(|was| was == *is));
+    let files = place.files().ok().filter(is_as_before);
     Ok(files.map(|files| Link { connection, place: Arc::clone(place), files }))
 }
 

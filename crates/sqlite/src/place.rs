@@ -1,14 +1,16 @@
-//! Where the file is, and how it comes to be: directories, modes, and the files beside it.
+//! Where the file is: its name and those of the files beside it, which files those are now, and who may use them.
 //!
-//! Nothing here opens the database file once it exists: closing it would drop the locks that SQLite holds on it for this process.
+//! Nothing here opens the database file: closing it would drop the locks that SQLite holds on it for this process.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Gid, Stat, Uid};
+use rustix::fs::Stat;
+
+use crate::plain;
+use crate::resolve::resolve;
 
 /// Readable and writable by its owner alone.
 const PRIVATE: u32 = 0o600;
@@ -17,13 +19,13 @@ const SHARED: u32 = 0o660;
 /// A directory whose files belong to its group, which may create more.
 const SETGID_AND_GROUP_WRITABLE: u32 = 0o2020;
 
-/// The path of a store, made absolute once.
+/// The path of a store, followed once to where the file really is.
 #[derive(Debug)]
 pub(crate) struct Place {
-    path: PathBuf,
-    bell: PathBuf,
-    log: PathBuf,
-    index: PathBuf,
+    pub(crate) path: PathBuf,
+    pub(crate) bell: PathBuf,
+    pub(crate) log: PathBuf,
+    pub(crate) index: PathBuf,
 }
 
 /// Which file a path leads to.
@@ -34,14 +36,14 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
 
 impl Place {
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
-        let path = std::path::absolute(path)?;
+        let path = resolve(path)?;
         let beside = |ending: &str| {
             let mut name = OsString::from(&path);
             name.push(ending);
@@ -63,84 +65,30 @@ impl Place {
         self.path.parent().unwrap_or_else(|| Path::new("/"))
     }
 
-    /// Makes directories, file and bell where they are missing.
-    pub(crate) fn create(&self) -> io::Result<()> {
-        if !self.directory().exists() {
-            DirBuilder::new().recursive(true).mode(0o700).create(self.directory())?;
-        }
-        self.create_bell()?;
-        if self.path.symlink_metadata().is_ok() {
-            return Ok(());
-        }
-        let _alone = self.lock_bell()?;
-        if self.path.symlink_metadata().is_err() {
-            // A log that is left over belongs to a file that is gone, and whoever still has that open writes to it.
-            remove(&self.log)?;
-            remove(&self.index)?;
-            make(&self.path, self.mode()?)?;
-        }
-        Ok(())
+    /// Refuses links, pipes and whatever else is no regular file in the place of one of the four. SQLite does not follow links from here
+    /// either, but it would hand the files beside a database to its owner when root opens it.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        [&self.path, &self.bell, &self.log, &self.index].into_iter().try_for_each(|path| plain::check(path))
     }
 
-    /// Removes a file that has lost its log, with what is left beside it: half of it is worse than nothing, and all who have it open
-    /// find out. Does nothing when the path leads elsewhere by now.
-    pub(crate) fn give_up(&self, file: FileId) -> io::Result<()> {
-        let _alone = self.lock_bell()?;
-        if self.file().is_ok_and(|found| found == file) {
-            remove(&self.path)?;
-            remove(&self.log)?;
-            remove(&self.index)?;
-        }
-        Ok(())
+    /// Whether there is a log beside the file.
+    pub(crate) fn has_log(&self) -> bool {
+        self.log.symlink_metadata().is_ok()
     }
 
-    /// Makes the bell if it is missing: for whom the database is, the bell is too, whoever makes it.
-    pub(crate) fn create_bell(&self) -> io::Result<()> {
-        if self.bell.symlink_metadata().is_ok() {
-            return Ok(());
-        }
-        let made = make(&self.bell, self.mode()?)?;
-        if let (Some(bell), Ok(database), true) = (made, self.path.metadata(), rustix::process::geteuid().is_root()) {
-            let (owner, group) = (Uid::from_raw(database.uid()), Gid::from_raw(database.gid()));
-            rustix::fs::fchown(&bell, Some(owner), Some(group))?;
-        }
-        Ok(())
-    }
-
-    /// Keeps other processes from making or removing files until the handle is dropped.
-    fn lock_bell(&self) -> io::Result<File> {
-        loop {
-            self.create_bell()?;
-            // For reading: closing it rings for nobody.
-            let bell = File::open(&self.bell)?;
-            rustix::fs::flock(&bell, FlockOperation::LockExclusive)?;
-            let stat = rustix::fs::fstat(&bell)?;
-            if identify(&self.bell).is_ok_and(|found| found == FileId::of(&stat)) {
-                return Ok(bell);
-            }
-        }
+    /// Whether there is a bell, which nobody else has beside a file.
+    pub(crate) fn has_bell(&self) -> bool {
+        self.bell.symlink_metadata().is_ok()
     }
 
     /// That of the database; that of a new one follows from its directory.
-    fn mode(&self) -> io::Result<u32> {
+    pub(crate) fn mode(&self) -> io::Result<u32> {
         if let Ok(database) = self.path.metadata() {
             return Ok(database.mode() & 0o666);
         }
         let directory = self.directory().metadata()?.mode();
         let shared = directory & SETGID_AND_GROUP_WRITABLE == SETGID_AND_GROUP_WRITABLE;
         Ok(if shared { SHARED } else { PRIVATE })
-    }
-
-    /// Opens the bell for writing, which is all that ringing takes; makes it again if it was removed.
-    pub(crate) fn open_bell(&self) -> io::Result<File> {
-        let open = || OpenOptions::new().write(true).open(&self.bell);
-        match open() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.create_bell()?;
-                open()
-            }
-            opened => opened,
-        }
     }
 
     /// Whether other machines may have the file open too, and the locks of this one's system mean nothing to them.
@@ -157,6 +105,15 @@ impl Place {
     pub(crate) fn files(&self) -> io::Result<[FileId; 3]> {
         Ok([identify(&self.path)?, identify(&self.log)?, identify(&self.index)?])
     }
+
+    /// The same three, as far as they are there.
+    pub(crate) fn census(&self) -> io::Result<[Option<FileId>; 3]> {
+        let find = |path: &Path| match identify(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        };
+        Ok([find(&self.path)?, find(&self.log)?, find(&self.index)?])
+    }
 }
 
 /// NFS, SMB in three generations, Ceph.
@@ -164,28 +121,8 @@ fn is_network(kind: i128) -> bool {
     [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400].contains(&(kind & 0xffff_ffff))
 }
 
-/// Makes a file, unless somebody else just did.
-fn make(path: &Path, mode: u32) -> io::Result<Option<File>> {
-    match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
-        Ok(file) => {
-            // The umask may have taken from the mode.
-            file.set_permissions(Permissions::from_mode(mode))?;
-            Ok(Some(file))
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn identify(path: &Path) -> io::Result<FileId> {
+pub(crate) fn identify(path: &Path) -> io::Result<FileId> {
     Ok(FileId::of(&rustix::fs::stat(path)?))
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// `$XDG_STATE_HOME/bandog/locks.db`, or the same under `~/.local/state`.

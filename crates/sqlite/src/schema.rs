@@ -1,7 +1,9 @@
 //! The format of the file: made in an empty one, recognised in ours, refused in any other.
 
+use std::os::unix::ffi::OsStrExt;
+
 use bandog_core::store::{StoreError, StoreErrorKind};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::place::Place;
 
@@ -54,6 +56,37 @@ pub(crate) fn prepare(connection: &mut Connection, place: &Place) -> Result<(), 
     Ok(connection.execute_batch("PRAGMA synchronous = NORMAL")?)
 }
 
+/// Looks at a file without a log before anything is made beside it: of a file that is not ours, SQLite would leave a log there.
+///
+/// The look takes no locks, so what it sees counts only as long as there is no log; a file of ours has one as soon as anything is in it.
+pub(crate) fn peek(place: &Place) -> Result<(), Fault> {
+    if place.has_log() {
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let seen = Connection::open_with_flags(unchanging(place), flags).and_then(|connection| owner(&connection));
+    match seen {
+        _ if place.has_log() => Ok(()),
+        Ok(Owner::Foreign(what)) => Err(Fault::Store(foreign(place, &what))),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Err(Fault::Sql(error)),
+        // Anything else is found again, and told better, when the file is opened to be used.
+        _ => Ok(()),
+    }
+}
+
+/// The file as one that nobody changes: SQLite then makes nothing beside it.
+fn unchanging(place: &Place) -> String {
+    let mut uri = String::from("file:");
+    for byte in place.path().as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri + "?immutable=1"
+}
+
 /// What stands in the way of using a file.
 pub(crate) enum Fault {
     Sql(rusqlite::Error),
@@ -85,10 +118,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<i64> {
 
 fn foreign(place: &Place, what: &str) -> StoreError {
     let path = place.path().display();
-    StoreError::not_executed(
-        StoreErrorKind::Unfit,
-        format!("{path} holds {what}; give bandog another path, or move that file away"),
-    )
+    StoreError::not_executed(StoreErrorKind::Unfit, format!("{path} holds {what}; give bandog another path"))
 }
 
 fn no_wal(place: &Place, mode: &str) -> StoreError {

@@ -9,7 +9,7 @@ use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store, StoreError, StoreErrorKind};
+use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store, StoreError};
 use bandog_core::time::LeaseTime;
 use tokio::sync::oneshot;
 
@@ -88,9 +88,7 @@ impl SqliteStore {
     /// As [`open`](Self::open).
     pub fn with(path: impl AsRef<Path>, settings: Settings) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        let place = Place::new(path).map_err(|error| {
-            StoreError::not_executed(StoreErrorKind::Unfit, format!("{:?} is not a path: {error}", path.display()))
-        })?;
+        let place = Place::new(path).map_err(|error| error::unresolved(path, error))?;
         let Settings { host, limits, waking } = settings;
         host.boot().map_err(error::no_boot)?;
         let place = Arc::new(place);
@@ -117,7 +115,7 @@ impl SqliteStore {
         place::default_path(|name| std::env::var_os(name))
     }
 
-    /// The file.
+    /// The file, with links followed.
     pub fn path(&self) -> &Path {
         self.0.shared.place.path()
     }

@@ -99,7 +99,8 @@ impl Worker {
             Ok(_) if !link.is_current() => Err(error::replaced(&shared.place)),
             Ok(taken) => Ok(taken),
             Err(failure) => {
-                if !error::is_busy(&failure.error) {
+                // One that is not current is kept until it is left in order.
+                if !error::is_busy(&failure.error) && link.is_current() {
                     self.link = None;
                 }
                 Err(error::explain(&shared.place, failure.outcome, failure.error))
@@ -141,9 +142,11 @@ impl Worker {
         if let Ok(state) = State::load(&link.connection) {
             self.shared.raise_floor(state.highest.max(state.reserved));
         }
-        let (place, file) = (&self.shared.place, link.file());
+        let place = &self.shared.place;
+        // Closed after that: the system may give the number of a closed file to the one that another process makes now.
+        let left = place.leave(link.files());
         drop(link);
-        place.give_up(file).map_err(|error| error::uncreated(place, error))
+        left.map_err(|error| error::uncreated(place, error))
     }
 }
 

@@ -205,6 +205,42 @@ fn a_holder_in_another_process_is_told_when_the_file_is_removed() {
     }
 }
 
+/// A copy that was moved over the file is what counts: the log that stayed is not mixed into it, and the holder is told.
+#[test]
+fn a_holder_is_told_when_a_copy_is_moved_over_the_file() {
+    for who_is_first in ["holder", "newcomer", "newcomer after its death"] {
+        let directory = Directory::new();
+        let (path, copy) = (directory.file(), directory.path().join("copy"));
+        Person::open(&path).close();
+        rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint").unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        let mut bob = Child::start(&["holder", &text(&directory)]);
+        assert_eq!(bob.must_hear(), "granted");
+        if who_is_first.ends_with("death") {
+            bob.kill();
+            bob.end();
+        }
+        std::fs::rename(&copy, &path).unwrap();
+        let mut is_told = || {
+            bob.tell("renew");
+            assert_eq!(bob.must_hear(), "false", "{who_is_first}");
+        };
+        if who_is_first == "holder" {
+            is_told();
+        }
+        let ann = Person::open(&path);
+        ann.take("baton", LONG);
+        if who_is_first == "newcomer" {
+            is_told();
+        }
+        ann.close();
+        drop(bob);
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let check: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok", "{who_is_first}");
+    }
+}
+
 fn holder(path: &str) {
     let me = Person::open(path);
     let (id, _) = me.take("baton", LONG);
@@ -218,6 +254,43 @@ fn holder(path: &str) {
             },
         }
     }
+}
+
+/// Whoever opens the file while others remove it gets one, and no error.
+#[test]
+fn opening_goes_on_while_files_are_removed() {
+    let directory = Directory::new();
+    let mut children: Vec<Child> = (0..3).map(|_| Child::start(&["reopener", &text(&directory)])).collect();
+    for child in &mut children {
+        assert_eq!(child.must_hear(), "up");
+    }
+    children.iter_mut().for_each(|child| child.tell("go"));
+    let began = nanos();
+    while nanos() - began < 2_000_000_000 {
+        for ending in ["", "-shm", "-wal", "-bell"] {
+            let _ = std::fs::remove_file(format!("{}{ending}", text(&directory)));
+        }
+        std::thread::sleep(Duration::from_micros(getrandom::u64().unwrap() % 20_000));
+    }
+    for child in &mut children {
+        let opened = child.must_hear();
+        println!("{opened}");
+        assert!(opened.starts_with("opened"), "{opened}");
+    }
+}
+
+fn reopener(path: &str) {
+    say(format_args!("up"));
+    listen();
+    let (began, mut count) = (nanos(), 0);
+    while nanos() - began < 2_000_000_000 {
+        if let Err(error) = bandog_sqlite::SqliteStore::open(path) {
+            say(format_args!("after {count}: {error}; {:?}", error.source));
+            return;
+        }
+        count += 1;
+    }
+    say(format_args!("opened {count} times"));
 }
 
 #[test]
@@ -252,6 +325,7 @@ fn role_of_a_child() {
         "idle" => idle(&words[1]),
         "holder" => holder(&words[1]),
         "opener" => opener(),
+        "reopener" => reopener(&words[1]),
         "short" => {
             let me = Person::open(&words[1]);
             assert!(matches!(me.claim(name("baton").as_str(), &me.ask(100)), Verdict::Queued(_)));

@@ -47,14 +47,34 @@ fn checkpoint(path: &Path) {
     assert_eq!(rest, 0);
 }
 
+/// The names in a directory.
+fn names(directory: &Directory) -> Vec<String> {
+    let entries = fs::read_dir(directory.path()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn garbage_is_not_a_database() {
     let directory = Directory::new();
     fs::write(directory.file(), "these are no locks ".repeat(1000)).unwrap();
     let error = refused(&directory.file());
     assert_eq!(error.kind, StoreErrorKind::Unfit);
-    assert!(error.message.contains("damaged or not a database") && error.message.contains("mv "), "{error}");
+    assert!(error.message.contains("is not a database; give bandog another path"), "{error}");
+    assert!(!error.message.contains("mv "), "the file is not ours to move: {error}");
     assert!(fs::read_to_string(directory.file()).unwrap().starts_with("these are no locks"), "left as it was");
+    assert_eq!(names(&directory), ["locks.db"]);
+}
+
+#[test]
+fn a_file_of_ours_that_became_garbage_is_damaged() {
+    let directory = Directory::new();
+    fill(&directory.file(), 1);
+    checkpoint(&directory.file());
+    fs::write(directory.file(), "these were locks ".repeat(1000)).unwrap();
+    let error = refused(&directory.file());
+    assert!(error.message.contains("locks.db is damaged") && error.message.contains("mv "), "{error}");
 }
 
 #[test]
@@ -117,14 +137,27 @@ fn a_damaged_record_spoils_no_other() {
 
 #[test]
 fn a_database_of_others_is_left_alone() {
-    let directory = Directory::new();
-    let connection = rusqlite::Connection::open(directory.file()).unwrap();
-    connection.execute_batch("CREATE TABLE bread (price); INSERT INTO bread VALUES (3)").unwrap();
-    let error = refused(&directory.file());
-    assert_eq!(error.kind, StoreErrorKind::Unfit);
-    assert!(error.message.contains("another program"), "{error}");
-    let price: i64 = connection.query_row("SELECT price FROM bread", [], |row| row.get(0)).unwrap();
-    assert_eq!(price, 3);
+    // With characters that mean something where SQLite is given more than a path.
+    for mode in ["delete", "wal"] {
+        let directory = Directory::new();
+        let path = directory.path().join("50% ?mode=rw#1 ä.db");
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.pragma_update(None, "journal_mode", mode).unwrap();
+        connection.execute_batch("CREATE TABLE bread (price); INSERT INTO bread VALUES (3)").unwrap();
+        let used = names(&directory);
+        let in_use = refused(&path);
+        assert_eq!(names(&directory), used);
+        drop(connection);
+        let closed = refused(&path);
+        assert_eq!(names(&directory), ["50% ?mode=rw#1 ä.db"]);
+        for error in [in_use, closed] {
+            assert_eq!(error.kind, StoreErrorKind::Unfit);
+            assert!(error.message.contains("another program"), "{error}");
+        }
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let price: i64 = connection.query_row("SELECT price FROM bread", [], |row| row.get(0)).unwrap();
+        assert_eq!(price, 3);
+    }
 }
 
 #[test]
@@ -141,7 +174,9 @@ fn a_newer_format_is_refused() {
 fn a_directory_is_not_a_file() {
     let directory = Directory::new();
     fs::create_dir(directory.file()).unwrap();
-    assert_eq!(refused(&directory.file()).kind, StoreErrorKind::Denied);
+    let error = refused(&directory.file());
+    assert_eq!(error.kind, StoreErrorKind::Unfit);
+    assert!(error.message.contains("is a directory, not a file"), "{error}");
 }
 
 #[test]
