@@ -14,18 +14,21 @@ fi
 stage=$(mktemp -d)
 mkdir "$stage/bin"
 ln -s "$(realpath "$BANDOG")" "$stage/bin/bandog"
-tm() { tmux -L "bandog-captures-$$" -f /dev/null "$@"; }
+scene=0
+tm() { tmux -L "bandog-captures-$$-$scene" -f /dev/null "$@"; }
 trap 'tm kill-server 2>/dev/null || true; rm -rf "$stage"' EXIT
 
-width=94
+width=100
 # A fresh terminal of so many lines, with a plain shell and a store of its own.
 open() {
     tm kill-server 2>/dev/null || true
-    rm -f "$stage"/locks.db*
+    scene=$((scene + 1))
     tm new-session -d -x "$width" -y "$1" env -i PATH="$stage/bin:$PATH" HOME="$stage" TERM=screen-256color \
-        BANDOG_STORE="sqlite:$stage/locks.db" PS1='$ ' sh
+        BANDOG_STORE="sqlite:$stage/$scene.db" PS1='$ ' sh
     tm split-window -d -v -l "$2" env -i PATH="$stage/bin:$PATH" HOME="$stage" TERM=screen-256color \
-        BANDOG_STORE="sqlite:$stage/locks.db" PS1='$ ' sh
+        BANDOG_STORE="sqlite:$stage/$scene.db" PS1='$ ' sh
+    until_shown 0 '$'
+    until_shown 1 '$'
 }
 line() { tm send-keys -t "$1" "$2" Enter; }
 # Waits until a pane shows a text.
@@ -46,7 +49,7 @@ shoot() {
         tm capture-pane -p -t 0 | sed -e 's/[[:space:]]*$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
         echo '---'
         tm capture-pane -p -t 1 | sed -e 's/[[:space:]]*$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
-    } | sed "s/$(uname -n)\\//host-a\\//g" >"$here/$1.txt"
+    } | sed -e "s/$(uname -n)\\//host-a\\//g" -e "s/\"host\":\"$(uname -n)\"/\"host\":\"host-a\"/g" >"$here/$1.txt"
     draw "$here/$1.txt" >"$here/$1.svg"
     echo "== $1"
     cat "$here/$1.txt"
@@ -78,7 +81,7 @@ open 14 7
 line 0 "bandog run nightly -- sh -c 'echo \"\$BANDOG_NAME is mine\"; sleep 4'"
 until_shown 0 'nightly is mine'
 line 1 "bandog run nightly -- sh -c 'echo \"my turn, after \$BANDOG_WAITED_MS ms\"; sleep 1'"
-until_shown 1 '; 2.'
+until_shown 1 'waiting for 2.'
 shoot waiting
 
 echo '== handed over: the same terminals when the first one is done'
