@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bandog_core::name::LockName;
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 use rusqlite::ErrorCode;
-use rustix::fs::{Access, access};
 
+use crate::ailment;
 use crate::busy::PATIENCE;
 use crate::place::Place;
 use crate::plain::Odd;
@@ -18,10 +18,10 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Whether it may come from files that are removed meanwhile.
+/// Whether it comes from the files: they are removed meanwhile, or something about them is wrong.
 pub(crate) fn is_of_files(error: &rusqlite::Error) -> bool {
-    use ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
-    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
+    use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly, SystemIoFailure};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure))
 }
 
 /// An error of SQLite's.
@@ -35,16 +35,11 @@ pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -
             (StoreErrorKind::Unfit, format!("{path} is not a database; give bandog another path"))
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (StoreErrorKind::Unfit, damaged(place)),
-        Some(ErrorCode::DiskFull) => {
-            (StoreErrorKind::Unfit, format!("the disk with {path} is full; make room and try again"))
-        }
-        Some(
-            ErrorCode::ReadOnly
-            | ErrorCode::PermissionDenied
-            | ErrorCode::AuthorizationForStatementDenied
-            | ErrorCode::CannotOpen,
-        ) => refused(place, &error),
-        _ => (StoreErrorKind::Unavailable, format!("{path} failed: {error}")),
+        Some(ErrorCode::DiskFull) => (StoreErrorKind::Unfit, ailment::no_space(place)),
+        _ => ailment::of(place).filter(|_| is_of_files(&error)).unwrap_or_else(|| {
+            let advice = "try again, and look at the disk if it stays so";
+            (StoreErrorKind::Unavailable, format!("{path} failed: {error}; {advice}"))
+        }),
     };
     StoreError { kind, outcome, message, source: Some(Arc::new(error)) }
 }
@@ -52,19 +47,15 @@ pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -
 /// An error of the system's while files and directories were made.
 pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
     let (path, directory) = (place.path().display(), place.directory().display());
-    if let Some(odd) = Odd::of(&error) {
-        return StoreError::not_executed(StoreErrorKind::Unfit, odd.to_string());
-    }
     let (kind, message) = match error.kind() {
+        _ if Odd::of(&error).is_some() => (StoreErrorKind::Unfit, error.to_string()),
+        _ if ailment::is_of_exhaustion(&error) => ailment::too_many(place, &error),
         io::ErrorKind::PermissionDenied => {
-            (StoreErrorKind::Denied, format!("cannot create {path}: no permission to create files in {directory}"))
+            let why = ailment::unmakeable(place).unwrap_or_else(|| error.to_string());
+            (StoreErrorKind::Denied, format!("cannot create {path}: {why}"))
         }
-        io::ErrorKind::ReadOnlyFilesystem => {
-            (StoreErrorKind::Denied, format!("cannot create {path}: the file system is mounted read-only"))
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            (StoreErrorKind::Unfit, format!("cannot create {path}: the disk is full; make room and try again"))
-        }
+        io::ErrorKind::ReadOnlyFilesystem => (StoreErrorKind::Denied, ailment::mounted_read_only(place)),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (StoreErrorKind::Unfit, ailment::no_space(place)),
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => (
             StoreErrorKind::Unfit,
             format!("cannot create {path}: {directory} leads over something that is no directory"),
@@ -108,7 +99,9 @@ pub(crate) fn damaged_record(place: &Place, name: &LockName) -> StoreError {
 
 /// The file opened, but only for reading.
 pub(crate) fn read_only(place: &Place) -> StoreError {
-    StoreError::not_executed(StoreErrorKind::Denied, missing(place).unwrap_or_else(|| unwritable(place.path())))
+    let unknown = || (StoreErrorKind::Denied, format!("{} can only be read", place.path().display()));
+    let (kind, text) = ailment::of(place).unwrap_or_else(unknown);
+    StoreError::not_executed(kind, text)
 }
 
 /// The file is where several machines can reach it.
@@ -120,18 +113,18 @@ pub(crate) fn remote(place: &Place) -> StoreError {
 
 /// The bell cannot be rung: others would wait for nothing.
 pub(crate) fn mute(place: &Place, error: io::Error) -> StoreError {
-    if let Some(odd) = Odd::of(&error) {
-        return StoreError::not_executed(StoreErrorKind::Unfit, odd.to_string());
-    }
-    let text = format!("no permission to write to {}: {error}", place.bell().display());
-    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Denied, text) }
+    let unknown = || (StoreErrorKind::Unavailable, format!("{} cannot be rung: {error}", place.bell().display()));
+    let (kind, text) = ailment::of(place).unwrap_or_else(unknown);
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, text) }
 }
 
 /// The machine does not say which boot this is.
 pub(crate) fn no_boot(error: io::Error) -> StoreError {
     let message =
         format!("cannot tell one boot of this machine from the next, so leases would outlive a reboot: {error}");
-    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Unfit, message) }
+    let passes = ailment::is_of_exhaustion(&error);
+    let kind = if passes { StoreErrorKind::Unavailable } else { StoreErrorKind::Unfit };
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
 }
 
 /// A thread could not be started.
@@ -146,33 +139,4 @@ fn damaged(place: &Place) -> String {
         "{path} is damaged; stop who uses it, move it away (mv {path} {path}.damaged) and its \
          -wal and -shm too: the locks in it are then forgotten"
     )
-}
-
-fn refused(place: &Place, error: &rusqlite::Error) -> (StoreErrorKind, String) {
-    match missing(place) {
-        Some(missing) => (StoreErrorKind::Denied, missing),
-        // Nothing is forbidden: more likely too many open files.
-        None => (StoreErrorKind::Unavailable, format!("{} cannot be opened: {error}", place.path().display())),
-    }
-}
-
-/// The permission that is missing.
-fn missing(place: &Place) -> Option<String> {
-    let (path, directory) = (place.path(), place.directory());
-    let may = |path: &Path, how: Access| access(path, how).is_ok();
-    if !may(directory, Access::EXEC_OK) {
-        return Some(format!("no permission to enter {}", directory.display()));
-    }
-    if !may(path, Access::READ_OK) {
-        return Some(format!("no permission to read {}", path.display()));
-    }
-    if !may(path, Access::WRITE_OK) {
-        return Some(unwritable(path));
-    }
-    let beside = "where the files beside the database are made";
-    (!may(directory, Access::WRITE_OK)).then(|| format!("no permission to write to {}, {beside}", directory.display()))
-}
-
-fn unwritable(path: &Path) -> String {
-    format!("no permission to write to {}", path.display())
 }

@@ -17,8 +17,9 @@
 //! | `link`, `schema`, `busy` | an open connection, the format of the file, waiting for other writers |
 //! | `place`, `files`, `ties`, `resolve`, `plain` | the names and modes of the files, how they come and go, which belong together, where links lead, and refusing what is no regular file |
 //! | `bell`, `watcher`, `pace`, `inboxes` | how news reaches the inboxes of this and of other processes |
-//! | `host`, `error` | the machine's clocks and boot, and the words for everything that goes wrong |
+//! | `host`, `error`, `ailment` | the machine's clocks and boot, the words for everything that goes wrong, and looking for its cause |
 
+mod ailment;
 mod bell;
 mod busy;
 mod error;

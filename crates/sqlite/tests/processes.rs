@@ -23,19 +23,23 @@ fn text(directory: &Directory) -> String {
 
 #[test]
 fn a_lock_changes_hands_within_20_ms() {
-    let took = hand_offs("waiter", 60);
-    println!("hand-off to another process: median {:?}, longest {:?}", took[took.len() / 2], took[took.len() - 1]);
-    assert!(took[took.len() / 2] <= Duration::from_millis(20), "{took:?}");
+    assert_fast("hand-off to another process", &hand_offs("waiter", 60));
 }
 
 #[test]
 fn a_lock_changes_hands_within_20_ms_without_a_bell() {
-    let took = hand_offs("polling-waiter", 60);
-    println!("hand-off by polling: median {:?}, longest {:?}", took[took.len() / 2], took[took.len() - 1]);
-    assert!(took[took.len() / 2] <= Duration::from_millis(20), "{took:?}");
+    assert_fast("hand-off by polling", &hand_offs("polling-waiter", 60));
 }
 
-/// From before the release here to the delivery there, sorted.
+/// Nine of ten, and not all: on a machine that is busy with other things the system may let either process wait for a core longer
+/// than that, which says nothing about the store. One that falls back to its round of a second misses by far.
+fn assert_fast(what: &str, took: &[Duration]) {
+    let (median, most, longest) = (took[took.len() / 2], took[took.len() * 9 / 10], took[took.len() - 1]);
+    println!("{what}: median {median:?}, nine of ten within {most:?}, longest {longest:?}");
+    assert!(most <= Duration::from_millis(20), "{took:?}");
+}
+
+/// From the answer to the release here to the grant there, sorted. A grant may be there before the answer.
 fn hand_offs(role: &str, count: usize) -> Vec<Duration> {
     let directory = Directory::new();
     let ann = Person::open(directory.file());
@@ -45,10 +49,10 @@ fn hand_offs(role: &str, count: usize) -> Vec<Duration> {
         let (id, _) = ann.take("baton", LONG);
         bob.tell("queue");
         assert_eq!(bob.must_hear(), "queued");
-        let released = nanos();
         ann.release("baton", id);
+        let released = nanos();
         let granted: u64 = bob.must_hear().parse().unwrap();
-        took.push(Duration::from_nanos(granted - released));
+        took.push(Duration::from_nanos(granted.saturating_sub(released)));
         assert_eq!(bob.must_hear(), "released");
     }
     took.sort();
