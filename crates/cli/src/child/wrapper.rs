@@ -43,8 +43,9 @@ enum Job {
 }
 
 impl Child {
-    /// Starts the supervisor, at best while the lock is still being waited for. Needs a tokio runtime with I/O and
-    /// time, and must come before any handler for a signal is installed.
+    /// Starts the supervisor, at best while the lock is still being waited for. Needs a tokio runtime with I/O and time. No
+    /// handler may have been installed for a signal that was [`Ignored`](super::Ignored) at the start: the command would not
+    /// ignore it.
     ///
     /// # Errors
     /// A process or a socket could not be made.
