@@ -89,7 +89,7 @@ fn a_store_that_cannot_be_used_is_named_with_its_path_and_the_reason() {
     std::fs::create_dir(stage.path("folder")).unwrap();
     stage.write("file", "");
     for (file, reason) in [
-        ("garbage.db", "garbage.db is damaged or not a database"),
+        ("garbage.db", "garbage.db is not a database; give bandog another path"),
         ("folder", "folder is a directory, not a file"),
         ("file/locks.db", "file leads over something that is no directory"),
     ] {
