@@ -82,7 +82,7 @@ pub(crate) fn stuck(place: &Place, error: io::Error) -> StoreError {
 pub(crate) fn unresolved(path: &Path, error: io::Error) -> StoreError {
     let message = match Odd::of(&error) {
         Some(odd) => odd.to_string(),
-        None => format!("{} cannot be followed to a file: {error}; give bandog another path", path.display()),
+        None => format!("{path:?} cannot be followed to a file: {error}; give bandog another path"),
     };
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(StoreErrorKind::Unfit, message) }
 }

@@ -20,7 +20,7 @@ use crate::schema::{self, Fault};
 /// For the first open of a file by many processes at once.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
 /// As often is a file tried that looks as before: the number of one that was removed may have been given to the next.
-const TRIES: u32 = 3;
+const TRIES: u32 = 5;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Pages in the log at which they are moved into the file, which syncs: after this much a process that finds nobody else there has a
@@ -63,21 +63,19 @@ impl Link {
         static OPENING: Mutex<()> = Mutex::new(());
         let _one = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
         let give_up = busy::monotonic() + OPEN_WITHIN;
-        let mut tries = 0;
+        let mut unexplained = 0;
         loop {
             place.check().and_then(|()| before()).map_err(|error| error::uncreated(place, error))?;
             place.untie().map_err(|error| error::stuck(place, error))?;
             let (late, seen) = (busy::monotonic() >= give_up, place.census().ok());
-            tries += 1;
             // Whatever went wrong with files that are not these any more may go well with the next.
-            let changed = || place.census().ok() != seen;
-            let may_pass = |error: &_| error::is_busy(error) || changed() || tries < TRIES && error::is_of_files(error);
+            let mut may_pass = |error: &rusqlite::Error| {
+                let explained = error::is_busy(error) || place.census().ok() != seen;
+                unexplained += u32::from(!explained);
+                explained || unexplained < TRIES && error::is_of_files(error)
+            };
             match attempt(place) {
-                Ok(Some(link)) => {
-                    // Without the note all works, except to find out that somebody moved a copy here.
-                    let _ = place.tie(link.files);
-                    return Ok(link);
-                }
+                Ok(Some(link)) => return Ok(link),
                 Ok(None) if late => return Err(unsteady(place)),
                 Err(Fault::Sql(error)) if late || !may_pass(&error) => {
                     return Err(error::explain(place, Outcome::NotExecuted, error));
@@ -139,6 +137,8 @@ fn attempt(place: &Arc<Place>) -> Result<Option<Link>, Fault> {
     connection.set_prepared_statement_cache_capacity(32);
     let is_as_before = |files: &[FileId; 3]| before.iter().zip(files).all(|(was, is)| was.is_none_or(|was| was == *is));
     let files = place.files().ok().filter(is_as_before);
+    // Without the note all works, except to find out that somebody moved a copy here.
+    let _ = files.map(|files| place.tie(files));
     Ok(files.map(|files| Link { connection, place: Arc::clone(place), files }))
 }
 

@@ -68,7 +68,8 @@ impl Place {
     /// Refuses links, pipes and whatever else is no regular file in the place of one of the four. SQLite does not follow links from here
     /// either, but it would hand the files beside a database to its owner when root opens it.
     pub(crate) fn check(&self) -> io::Result<()> {
-        [&self.path, &self.bell, &self.log, &self.index].into_iter().try_for_each(|path| plain::check(path))
+        plain::check(&self.path, plain::ELSEWHERE)?;
+        [&self.bell, &self.log, &self.index].into_iter().try_for_each(|path| plain::check(path, plain::REMOVE))
     }
 
     /// Whether there is a log beside the file.

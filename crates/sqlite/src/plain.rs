@@ -16,20 +16,26 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 pub(crate) struct Odd {
     path: PathBuf,
     what: &'static str,
+    advice: &'static str,
 }
+
+/// For what was given to us as the path of a database.
+pub(crate) const ELSEWHERE: &str = "give bandog another path";
+/// For what is beside a database, under a name that is ours.
+pub(crate) const REMOVE: &str = "remove that, or give bandog another path";
 
 impl fmt::Display for Odd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, what } = self;
-        write!(f, "{} {what}; remove that, or give bandog another path", path.display())
+        let Self { path, what, advice } = self;
+        write!(f, "{} {what}; {advice}", path.display())
     }
 }
 
 impl Error for Odd {}
 
 impl Odd {
-    pub(crate) fn error(path: &Path, what: &'static str) -> io::Error {
-        io::Error::new(io::ErrorKind::InvalidInput, Self { path: path.to_owned(), what })
+    pub(crate) fn error(path: &Path, what: &'static str, advice: &'static str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, Self { path: path.to_owned(), what, advice })
     }
 
     /// Finds it in an error of the system's.
@@ -38,28 +44,28 @@ impl Odd {
     }
 }
 
-/// Opens a file that is there, without following a link and without waiting for anybody.
+/// Opens a file of ours beside the database, if it is there, without following a link and without waiting for anybody.
 pub(crate) fn open(path: &Path, how: OFlags) -> io::Result<File> {
     let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     match rustix::fs::open(path, how | always, Mode::empty()) {
         Ok(file) => {
-            vet(path, &rustix::fs::fstat(&file)?)?;
+            vet(path, &rustix::fs::fstat(&file)?, REMOVE)?;
             Ok(File::from(file))
         }
         Err(error) => {
             // What it is says more than how the opening failed.
-            check(path)?;
+            check(path, REMOVE)?;
             Err(error.into())
         }
     }
 }
 
 /// Refuses what is there and is no regular file. What is missing or out of reach is left to whoever opens it.
-pub(crate) fn check(path: &Path) -> io::Result<()> {
-    rustix::fs::lstat(path).map_or(Ok(()), |stat| vet(path, &stat))
+pub(crate) fn check(path: &Path, advice: &'static str) -> io::Result<()> {
+    rustix::fs::lstat(path).map_or(Ok(()), |stat| vet(path, &stat, advice))
 }
 
-fn vet(path: &Path, stat: &Stat) -> io::Result<()> {
+fn vet(path: &Path, stat: &Stat, advice: &'static str) -> io::Result<()> {
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_nlink <= 1 => return Ok(()),
         // Another way to reach a file of somebody else's; and of a database, to have two logs for it.
@@ -70,5 +76,5 @@ fn vet(path: &Path, stat: &Stat) -> io::Result<()> {
         FileType::Socket => "is a socket, not a file",
         _ => "is a device, not a file",
     };
-    Err(Odd::error(path, what))
+    Err(Odd::error(path, what, advice))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::plain::Odd;
+use crate::plain::{ELSEWHERE, Odd};
 
 /// As many as the kernel follows.
 const LINKS: usize = 40;
@@ -29,7 +29,7 @@ fn follow(path: &Path) -> io::Result<Option<PathBuf>> {
     };
     // In a directory that is shared, anybody could have files made for him wherever we may make them.
     if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(Odd::error(path, "is a symbolic link of another user"));
+        return Err(Odd::error(path, "is a symbolic link of another user", ELSEWHERE));
     }
     std::fs::read_link(path).map(Some)
 }

@@ -127,26 +127,29 @@ impl Worker {
     fn link(&mut self) -> Result<&mut Link, StoreError> {
         let link = match self.link.take() {
             Some(link) if link.is_current() => link,
-            other => {
-                if let Some(link) = other {
-                    self.part(link)?;
+            Some(link) => {
+                let left = self.part(&link);
+                // Closed after that: the system may give the number of a closed file to the one that another process makes now. And kept
+                // if it failed: who begins anew without having left could go on with half a database.
+                if let Err(error) = left {
+                    self.link = Some(link);
+                    return Err(error);
                 }
+                drop(link);
                 Link::open(&self.shared.place)?
             }
+            None => Link::open(&self.shared.place)?,
         };
         Ok(self.link.insert(link))
     }
 
     /// Leaves a file that was removed under us. Its last words are the stamps that were minted in it.
-    fn part(&self, link: Link) -> Result<(), StoreError> {
+    fn part(&self, link: &Link) -> Result<(), StoreError> {
         if let Ok(state) = State::load(&link.connection) {
             self.shared.raise_floor(state.highest.max(state.reserved));
         }
         let place = &self.shared.place;
-        // Closed after that: the system may give the number of a closed file to the one that another process makes now.
-        let left = place.leave(link.files());
-        drop(link);
-        left.map_err(|error| error::uncreated(place, error))
+        place.leave(link.files()).map_err(|error| error::uncreated(place, error))
     }
 }
 

@@ -64,7 +64,7 @@ fn a_link_to_itself_is_refused() {
     symlink("locks.db", directory.file()).unwrap();
     let error = SqliteStore::open(directory.file()).expect_err("a circle");
     assert_eq!(error.kind, StoreErrorKind::Unfit);
-    assert!(error.message.contains("locks.db cannot be followed"), "{error}");
+    assert!(error.message.contains("locks.db\" cannot be followed"), "{error}");
 }
 
 /// Only root can have links of two users; for others there is nothing to see here.

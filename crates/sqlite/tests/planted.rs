@@ -47,6 +47,7 @@ fn is_refused(ending: &str, plant: impl Fn(&Path, &Path), words: &str) {
     let error = SqliteStore::open(directory.file()).expect_err("something that is no file");
     assert_eq!(error.kind, StoreErrorKind::Unfit, "{error}");
     assert!(error.message.contains(&format!("{} {words}", place.display())), "{error}");
+    assert_eq!(error.message.contains("remove that"), !ending.is_empty(), "only what has our name: {error}");
     assert_eq!(fs::read_to_string(&secret).unwrap(), SECRET);
 }
 

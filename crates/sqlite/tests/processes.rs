@@ -260,6 +260,31 @@ fn holder(path: &str) {
     }
 }
 
+/// Somebody keeps the bell locked, so that the rest of a database without its log cannot be removed: it is not gone on with either.
+#[test]
+fn half_a_database_is_not_used_while_it_cannot_be_removed() {
+    let directory = Directory::new();
+    let path = directory.file();
+    let ann = Person::open(&path);
+    let (id, _) = ann.take("baton", LONG);
+    let number = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+    // Open until the end: its number is not given to the next, and closing it would drop locks.
+    let (before, _kept) = (number(), std::fs::File::open(&path).unwrap());
+    let bell = std::fs::File::open(directory.path().join("locks.db-bell")).unwrap();
+    rustix::fs::flock(&bell, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    std::fs::remove_file(directory.path().join("locks.db-wal")).unwrap();
+    let renew = || {
+        let lease = bandog_core::lease::Lease::new(Duration::from_millis(LONG)).unwrap();
+        let renewal = bandog_core::op::Op::Renew(bandog_core::op::Renew { id, lease });
+        bandog_conformance::run::block_on(bandog_core::store::Store::apply(&ann.store, name("baton"), renewal))
+    };
+    let error = renew().expect_err("a bell that is kept locked");
+    assert!(error.message.contains("locks.db-bell is kept locked by another process"), "{error}");
+    drop(bell);
+    assert!(!ann.renew("baton", id, LONG), "forgotten with the log");
+    assert_ne!(number(), before, "the half that was left is not used");
+}
+
 /// Whoever opens the file while others remove it gets one, and no error.
 #[test]
 fn opening_goes_on_while_files_are_removed() {

@@ -155,7 +155,7 @@ fn open_with_little_room(path: &Path) {
 fn make_read_only(path: &Path) {
     common::wait_until_closed(path);
     let mut mount = Command::new("mount");
-    assert!(mount.args(["-o", "remount,ro"]).arg(path.parent().unwrap()).status().unwrap().success());
+    assert!(mount.args(["-o", "remount,bind,ro"]).arg(path.parent().unwrap()).status().unwrap().success());
 }
 
 #[test]
