@@ -123,7 +123,8 @@ fn is_network(kind: i128) -> bool {
 }
 
 pub(crate) fn identify(path: &Path) -> io::Result<FileId> {
-    Ok(FileId::of(&rustix::fs::stat(path)?))
+    // Not through a link: who comes by the other name has another log.
+    Ok(FileId::of(&rustix::fs::lstat(path)?))
 }
 
 /// `$XDG_STATE_HOME/bandog/locks.db`, or the same under `~/.local/state`.

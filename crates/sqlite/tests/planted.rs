@@ -91,6 +91,20 @@ fn a_ring_goes_nowhere_else() {
     }
 }
 
+/// Whoever follows the link has a log beside the file that it leads to, and who does not has another one.
+#[test]
+fn a_file_that_became_a_link_is_not_gone_on_with() {
+    let directory = Directory::new();
+    let ann = Person::open(directory.file());
+    ann.take("baton", LONG);
+    let elsewhere = directory.path().join("elsewhere.db");
+    fs::rename(directory.file(), &elsewhere).unwrap();
+    symlink(&elsewhere, directory.file()).unwrap();
+    let listed = bandog_core::store::Store::list(&ann.store, Default::default());
+    let error = bandog_conformance::run::block_on(listed).expect_err("a link");
+    assert!(error.message.contains("locks.db is a symbolic link"), "{error}");
+}
+
 #[test]
 fn role_of_a_child() {
     let Some(words) = child::words() else { return };
