@@ -1,18 +1,16 @@
 //! What the scripts cost: redis.calls on the fast paths, server time beside the plainest lock there is, and hand-offs in
 //! long queues. Run with `--nocapture` to see the numbers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::holder::{Client, ClientId, HolderId, Who};
+use bandog_core::holder::Client;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
-use bandog_core::mode::Mode;
-use bandog_core::name::LockName;
-use bandog_core::op::{Body, Claim, Heartbeat, Op, Patience, Release, Renew, Renewal};
-use bandog_core::time::{LeaseTime, RunId};
+use bandog_core::op::{Body, Claim, Heartbeat, Op, Renew, Renewal};
+use bandog_core::time::RunId;
 use bandog_redis::{Call, Codec, Keys, Script, Value};
 
+use crate::claims::{claim, client, name, release};
 use crate::fake::Fake;
 use crate::pair::Host;
 use crate::real::evalsha;
@@ -22,34 +20,6 @@ const ROUNDS: usize = 7;
 const PAIRS: usize = 10_000;
 const NAMES: usize = 1_000;
 const BATCH: usize = 250;
-
-fn client(number: u128) -> Client {
-    let who = Who { host: "worker-17.example".into(), pid: 4711, label: "billing".into() };
-    Client::new(ClientId::from_random(number), who)
-}
-
-fn claim(client: &Client, not_after: u64) -> Claim {
-    Claim {
-        id: client.fresh(),
-        inbox: client.inbox(),
-        who: Arc::clone(client.who()),
-        mode: Mode::Exclusive,
-        lease: Lease::new(Duration::from_secs(30)).expect("a good lease"),
-        window: Duration::from_secs(5),
-        fair: false,
-        patience: Patience::Queue,
-        not_after: LeaseTime::from_millis(not_after),
-        ballot: None,
-    }
-}
-
-fn release(id: HolderId) -> Op {
-    Op::Release(Release { id, not_after: None, again: None })
-}
-
-fn name(number: usize) -> LockName {
-    LockName::new(format!("order:{number}")).expect("a good name")
-}
 
 #[test]
 fn fast_paths_make_four_calls() {
@@ -112,15 +82,6 @@ impl Bench {
         self.connection.queue(&evalsha(&sha.expect("loaded"), call));
     }
 
-    fn millis(&mut self) -> u64 {
-        let Value::Array(parts) = self.connection.ask(&["TIME"]) else { panic!("no time") };
-        let part = |at: usize| match &parts[at] {
-            Value::Bytes(digits) => String::from_utf8_lossy(digits).parse::<u64>().expect("a number"),
-            other => panic!("{other:?}"),
-        };
-        part(0) * 1000 + part(1) / 1000
-    }
-
     /// Processor seconds that the server has used.
     fn used(&mut self) -> f64 {
         let Value::Bytes(info) = self.connection.ask(&["INFO", "cpu"]) else { panic!("no info") };
@@ -160,7 +121,7 @@ fn an_uncontended_pair_costs_at_most_three_plain_ones() {
             bench.connection.queue::<&[u8]>(&[b"EVALSHA", &set, b"1", key.as_bytes(), value, b"30000"]);
             bench.connection.queue::<&[u8]>(&[b"EVALSHA", &unset, b"1", key.as_bytes(), value]);
         }));
-        let not_after = bench.millis() + 60_000;
+        let not_after = bench.connection.micros() / 1000 + 60_000;
         ours.push(bench.measure(PAIRS, |bench, number| {
             let (name, claim) = (name(number % NAMES), claim(&client, not_after));
             let id = claim.id;
@@ -180,10 +141,10 @@ fn a_handoff_costs_the_same_however_many_wait() {
     let clients: Vec<Client> = (0..8).map(client).collect();
     let mut costs = Vec::new();
     for waiters in [2, 100, 1_000, 9_000] {
-        let not_after = bench.millis() + 600_000;
+        let not_after = bench.connection.micros() / 1000 + 600_000;
         let name = name(waiters);
         let mut line = std::collections::VecDeque::new();
-        let mut join = |bench: &mut Bench, number: usize| {
+        let join = |bench: &mut Bench, number: usize| {
             let claim = claim(&clients[number % clients.len()], not_after);
             let id = claim.id;
             bench.queue(&codec.call(&name, &Op::Acquire(claim)));

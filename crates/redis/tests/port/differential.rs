@@ -4,7 +4,6 @@
 
 use std::cell::RefCell;
 
-use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 

@@ -68,6 +68,10 @@ mod globals {
         (reader.read, reader.written)
     }
 
+    fn size(number: u64) -> usize {
+        number.try_into().expect("a size in memory")
+    }
+
     struct Reader<'a> {
         code: &'a [u8],
         at: usize,
@@ -82,12 +86,12 @@ mod globals {
         }
 
         fn int(&mut self) -> u32 {
-            u32::from_le_bytes(self.take(4).try_into().unwrap())
+            u32::from_le_bytes(self.take(4).try_into().expect("four bytes"))
         }
 
         fn text(&mut self) -> String {
-            let size = usize::try_from(u64::from_le_bytes(self.take(8).try_into().unwrap())).unwrap();
-            String::from_utf8_lossy(self.take(size)).trim_end_matches('\0').to_owned()
+            let length = u64::from_le_bytes(self.take(8).try_into().expect("eight bytes"));
+            String::from_utf8_lossy(self.take(size(length))).trim_end_matches('\0').to_owned()
         }
 
         fn function(&mut self) {
@@ -96,7 +100,7 @@ mod globals {
             let instructions: Vec<u32> = (0..self.int()).map(|_| self.int()).collect();
             let constants: Vec<String> = (0..self.int()).map(|_| self.constant()).collect();
             for instruction in instructions {
-                let name = || constants[usize::try_from(instruction >> 14).unwrap()].clone();
+                let name = || constants[size((instruction >> 14).into())].clone();
                 match instruction & 63 {
                     GETGLOBAL => drop(self.read.insert(name())),
                     SETGLOBAL => drop(self.written.insert(name())),
@@ -104,7 +108,7 @@ mod globals {
                 }
             }
             (0..self.int()).for_each(|_| self.function());
-            let lines = usize::try_from(self.int()).unwrap();
+            let lines = size(self.int().into());
             self.take(4 * lines);
             (0..self.int()).for_each(|_| {
                 self.text();
