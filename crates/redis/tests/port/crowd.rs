@@ -7,7 +7,7 @@ use bandog_core::holder::{Client, HolderId};
 use bandog_core::lease::Lease;
 use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::mode::Mode;
-use bandog_core::op::{Claim, Effect, Op, Patience, Reply};
+use bandog_core::op::{Body, Claim, Effect, Op, Patience, Release, Reply, Verdict};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 use bandog_redis::{Codec, Keys};
 
@@ -60,9 +60,9 @@ impl Both {
         rounds.expect("clean-up comes to an end")
     }
 
-    fn join(&mut self, number: usize, mode: Mode, lease: u64) -> HolderId {
+    fn claim(&self, number: usize, mode: Mode, lease: u64) -> Claim {
         let client = &self.clients[number % self.clients.len()];
-        let claim = Claim {
+        Claim {
             id: client.fresh(),
             inbox: client.inbox(),
             who: Arc::clone(client.who()),
@@ -73,7 +73,11 @@ impl Both {
             patience: Patience::Queue,
             not_after: LeaseTime::from_millis(self.millis + 5_000),
             ballot: None,
-        };
+        }
+    }
+
+    fn join(&mut self, number: usize, mode: Mode, lease: u64) -> HolderId {
+        let claim = self.claim(number, mode, lease);
         let id = claim.id;
         self.apply(&Op::Acquire(claim));
         id
@@ -131,4 +135,21 @@ fn a_dead_queue_is_buried_a_piece_at_a_time() {
     both.join(38, Mode::Exclusive, 10_000);
     assert!(both.settle() > 5, "500 waiters, 64 at a time");
     both.apply(&Op::Inspect);
+}
+
+#[test]
+fn marks_that_were_over_stay_over_when_the_clock_steps_back() {
+    let mut both = Both::new();
+    let claims: Vec<_> = (0..3).map(|number| both.claim(number, Mode::Shared, 1_000)).collect();
+    // Made in an order in which the second and the third cannot both be first.
+    for (claim, life) in claims.iter().zip([100, 50, 60]) {
+        let not_after = Some(LeaseTime::from_millis(both.millis + life));
+        both.apply(&Op::Release(Release { id: claim.id, not_after, again: None }));
+    }
+    both.millis += 70;
+    both.apply(&Op::Tend);
+    both.millis -= 15;
+    let granted = |reply: Reply| matches!(reply.body, Body::Verdict(Verdict::Granted(_)));
+    let verdicts: Vec<bool> = claims.into_iter().map(|claim| granted(both.apply(&Op::Acquire(claim)))).collect();
+    assert_eq!(verdicts, [false, true, true]);
 }

@@ -7,6 +7,7 @@ mod differential;
 mod fake;
 mod faults;
 mod lint;
+mod mutants;
 mod pair;
 mod real;
 mod real_time;
