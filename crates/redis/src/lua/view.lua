@@ -24,7 +24,7 @@ function f.waiters_view()
     add(f.upgrade())
   end
   for _ = 1, r.waiting do
-    f.fetch({name('w%.0f', at), name('l%.0f', at)})
+    f.fetch({name('w%d', at), name('l%d', at)})
     add(f.waiter(at))
     at = select(2, f.links(at))
   end

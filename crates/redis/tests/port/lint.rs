@@ -25,6 +25,15 @@ fn every_file_says_what_it_is() {
 }
 
 #[test]
+fn the_engine_names_its_functions_in_advance() {
+    let text = Script::Tend.text();
+    let made: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("function f.")?.split('(').next()).collect();
+    assert!(made.len() > 40, "{made:?}");
+    let unnamed: Vec<_> = made.iter().filter(|name| !text.contains(&format!("{name} = 0"))).collect();
+    assert!(unnamed.is_empty(), "{unnamed:?} are missing where f is made, in state.lua");
+}
+
+#[test]
 fn the_fake_refuses_unknown_globals() {
     let fake = Fake::new();
     for wild in ["leak = 1", "return leak", "return tostring(1)", "return os.time()"] {

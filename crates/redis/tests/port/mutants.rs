@@ -11,7 +11,7 @@ use crate::fake::Fake;
 use crate::tally::Tally;
 
 /// More cases than any of them has needed, by far.
-const CASES: u32 = 1_000;
+const CASES: u32 = 3_000;
 const LENGTH: usize = 60;
 
 /// What stands in the scripts, and what stands there by mistake.
