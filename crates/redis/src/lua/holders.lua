@@ -65,10 +65,11 @@ function f.timed(h)
   r.soonest = math.min(r.soonest, h.till)
   if r.n == 1 then
     r.soonest, r.top, r.top_end = h.till, 1, h.till
-  elseif r.top ~= 0 and (h.till > r.top_end or h.till == r.top_end and (r.top == h.slot or f.later(h, f.hold(r.top)))) then
-    r.top, r.top_end = h.slot, h.till
   elseif r.top == h.slot then
-    r.top = 0
+    -- Ending earlier than before, it may be the last no more.
+    r.top, r.top_end = h.till >= r.top_end and h.slot or 0, h.till
+  elseif r.top ~= 0 and h.till >= r.top_end and f.later(h, f.hold(r.top)) then
+    r.top, r.top_end = h.slot, h.till
   end
 end
 

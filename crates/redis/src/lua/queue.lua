@@ -1,7 +1,8 @@
 -- Who waits: places are running numbers, and a waiter's neighbours are the places beside its own unless a link says
 -- otherwise. So joining and leaving at the ends costs nothing, and leaving in between two links.
 --
--- keeps    head, tail (places, while waiting > 0), place (the next), waiting, fairs; lively, not earlier than any live-until
+-- keeps    head, tail (places, while waiting > 0), place (the next), waiting, fairs; lively, not earlier than any
+--          live-until
 local WAIT = '>BI4BI8I8I8I8I8'
 
 function f.parse(raw, from)

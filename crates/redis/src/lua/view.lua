@@ -1,6 +1,6 @@
 -- The record as people may see it, without secrets. Walks the whole queue.
 --
--- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, and the last revocation if there is one
+-- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, and the last revocation if any
 --          holder: mode count stamp since remaining card [reason]; waiter: mode count fair since card
 function f.holders_view()
   local list = {}

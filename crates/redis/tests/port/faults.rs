@@ -106,6 +106,13 @@ fn foreign_data_at_the_key_is_left_alone() {
     let refused = store.acquire(&claim).expect_err("it is a string");
     assert_eq!(refused.word(), Some("WRONGTYPE"), "{refused}");
     assert_eq!(store.ask("GET lock:order:1"), Value::Bytes(b"mine".to_vec()));
+    store.ask("DEL lock:order:1");
+    store.ask("HSET lock:order:1 theirs 1");
+    for op in [Op::Acquire(claim.clone()), release(claim.id), Op::Inspect] {
+        let refused = store.apply(&op).expect_err("it is another's hash");
+        assert_eq!(refused.word(), Some("WRONGTYPE"), "{refused}");
+    }
+    assert_eq!((store.int("HLEN lock:order:1"), store.int("PTTL lock:order:1")), (1, -1));
 }
 
 #[test]

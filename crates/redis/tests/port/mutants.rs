@@ -58,6 +58,13 @@ fn finds(right: &str, wrong: &str) -> bool {
 }
 
 #[test]
+fn without_a_mistake_nothing_is_found() {
+    let config = Config { max_shrink_iters: 0, ..config(100) };
+    let fake = Fake::with(|script| script.text().replace("local key = KEYS[1]", "local key = KEYS[1] "));
+    try_play(&fake, &RefCell::new(Tally::default()), config, LENGTH).expect("both agree");
+}
+
+#[test]
 fn every_mistake_is_found() {
     let missed: Vec<_> = MISTAKES.iter().filter(|(right, wrong)| !finds(right, wrong)).collect();
     assert!(missed.is_empty(), "not found: {missed:#?}");

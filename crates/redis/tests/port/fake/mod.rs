@@ -103,6 +103,8 @@ fn install(lua: &Lua, db: &Rc<RefCell<Db>>) -> mlua::Result<()> {
     let (calling, trying) = (Rc::clone(db), Rc::clone(db));
     redis.set("call", lua.create_function(move |lua, args: MultiValue| call(lua, &calling, args, true))?)?;
     redis.set("pcall", lua.create_function(move |lua, args: MultiValue| call(lua, &trying, args, false))?)?;
+    let error = |lua: &Lua, text: String| lua.create_table_from([("err", text)]);
+    redis.set("error_reply", lua.create_function(error)?)?;
     let globals = lua.globals();
     globals.set("redis", redis)?;
     lua.load(include_str!("struct.lua")).set_name("struct").exec()?;
@@ -158,6 +160,9 @@ fn value(answer: &mlua::Value) -> Value {
         mlua::Value::Integer(number) => Value::Int(*number),
         mlua::Value::Number(number) => Value::Int(format!("{:.0}", number.trunc()).parse().expect("an integer")),
         mlua::Value::String(text) => Value::Bytes(text.as_bytes().to_vec()),
+        mlua::Value::Table(table) if table.contains_key("err").unwrap_or(false) => {
+            Value::Error(table.get("err").expect("the words of an error"))
+        }
         mlua::Value::Table(table) => Value::Array(
             table.clone().sequence_values::<mlua::Value>().map(|item| value(&item.expect("an item"))).collect(),
         ),
