@@ -24,7 +24,15 @@ function f.waiters_view()
     add(f.upgrade())
   end
   for _ = 1, r.waiting do
-    f.fetch({name('w%d', at), name('l%d', at)})
+    if cache[name('w%d', at)] == nil then
+      -- The next hundred places, most of which are likely taken.
+      local fields = {}
+      for place = at, math.min(at + 99, r.tail) do
+        fields[#fields + 1] = name('w%d', place)
+        fields[#fields + 1] = name('l%d', place)
+      end
+      f.fetch(fields)
+    end
     add(f.waiter(at))
     at = select(2, f.links(at))
   end
