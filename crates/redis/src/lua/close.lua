@@ -49,8 +49,9 @@ function f.flush(waits, ends)
   if s and not r.known then
     redis.call('DEL', key)
   end
-  -- Without memory only a call that has already written may add a field: those that give room write the end first.
-  if r.known and not r.grows then
+  -- Without memory only a call that has already written may add a field: all but a new claim write the end first, also
+  -- where there is no key yet.
+  if not r.grows then
     redis.call('PEXPIREAT', key, ends)
   end
   f.send('HSET', kept)
