@@ -37,12 +37,10 @@ function f.flush(waits, ends)
   local kept, gone = {'s', f.summary(waits, ends)}, {}
   for _, field in ipairs(order) do
     local value = cache[field]
-    if field == 'h1' then
-      value = nil
-    elseif value then
+    if value and field ~= 'h1' then
       kept[#kept + 1] = field
       kept[#kept + 1] = value
-    else
+    elseif field ~= 'h1' then
       gone[#gone + 1] = field
     end
   end
