@@ -1,0 +1,6 @@
+-- Tend: the bounded clean-up that a reply's `more` left over.
+--
+-- returns  at, more
+foresee({})
+settle()
+return finish({})
