@@ -7,11 +7,13 @@ macro_rules! lua {
     ($($part:literal),+) => { concat!($(include_str!(concat!("lua/", $part, ".lua"))),+) };
 }
 
+// What an operation needs before and behind the engine.
 macro_rules! engine {
-    ($head:literal $(, $part:literal)+) => {
+    ([$($head:literal),+], [$($part:literal),+]) => {
         concat!(
-            lua!("open", $head, "state", "holders", "done", "queue", "back", "settle", "claim", "foresee", "enter"),
-            lua!("view", "close" $(, $part)+)
+            lua!($($head),+),
+            lua!("state", "holders", "done", "queue", "back", "settle", "enter"),
+            lua!("close", $($part),+)
         )
     };
 }
@@ -59,18 +61,16 @@ impl Script {
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!("acquire_head", "acquire"),
-            Self::Renew => engine!("renew_head", "renew"),
-            Self::Heartbeat => engine!("plain_head", "heartbeat"),
-            Self::Release => engine!("release_head", "release"),
-            Self::Upgrade => engine!("plain_head", "upgrade"),
-            Self::Downgrade => engine!("plain_head", "downgrade"),
-            Self::Revoke => engine!("plain_head", "revoke"),
-            Self::Inspect => engine!("plain_head", "inspect"),
-            Self::Tend => engine!("plain_head", "tend"),
-            Self::Peek => {
-                lua!("open", "plain_head", "state", "holders", "queue", "view", "peek")
-            }
+            Self::Acquire => engine!(["open", "acquire_head"], ["claim", "acquire"]),
+            Self::Renew => engine!(["open", "renew_head"], ["renew"]),
+            Self::Heartbeat => engine!(["open"], ["heartbeat"]),
+            Self::Release => engine!(["open", "release_head"], ["claim", "release"]),
+            Self::Upgrade => engine!(["open"], ["claim", "upgrade"]),
+            Self::Downgrade => engine!(["open"], ["downgrade"]),
+            Self::Revoke => engine!(["open"], ["revoke"]),
+            Self::Inspect => engine!(["open"], ["view", "inspect"]),
+            Self::Tend => engine!(["open"], ["tend"]),
+            Self::Peek => lua!("open", "state", "holders", "queue", "view", "peek"),
         }
     }
 

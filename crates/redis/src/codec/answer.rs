@@ -17,11 +17,40 @@ use super::{claim, view};
 const WORD: Wrong = Wrong::Nonsense("an unknown answer");
 
 pub(super) fn reply(limits: &Limits, op: &Op, run: RunId, answer: Value) -> Result<Reply, Wrong> {
+    if let Some((at, body)) = short(limits, op, &answer)? {
+        return Ok(Reply { at, run, more: false, body });
+    }
     let mut items = Items::of(answer)?;
     let (at, more) = (LeaseTime::from_millis(items.number()?), items.flag()?);
     let context = Context { limits, at };
     let body = context.body(op, &mut items)?;
     if items.is_empty() { Ok(Reply { at, run, more, body }) } else { Err(Wrong::Nonsense("an answer too long")) }
+}
+
+/// The answers of the fast paths: every word less is a tenth of a microsecond of the server's.
+fn short(limits: &Limits, op: &Op, answer: &Value) -> Result<Option<(LeaseTime, Body)>, Wrong> {
+    let mut items = match answer {
+        Value::Array(items) if items.len() == 2 && !matches!(op, Op::Tend) => Items::of(answer.clone())?,
+        Value::Int(_) => Items::of(Value::Array(vec![answer.clone()]))?,
+        _ => return Ok(None),
+    };
+    let at = LeaseTime::from_millis(items.number()?);
+    let line = Line::default();
+    let body = match op {
+        Op::Acquire(claim) => {
+            let (stamp, remaining) = (stamp(&mut items)?, claim.lease.length());
+            Body::Verdict(Verdict::Granted(Grant { stamp, remaining, line }))
+        }
+        Op::Renew(renew) => {
+            let (stamp, remaining) = (stamp(&mut items)?, renew.lease.length().min(limits.max_lease));
+            Body::Renewal(Renewal::Renewed { stamp, remaining, line })
+        }
+        Op::Release(Release { again: None, .. }) if items.is_empty() => {
+            Body::Release(ReleaseReply { parted: Parted::Hold, again: None })
+        }
+        _ => return Err(WORD),
+    };
+    Ok(Some((at, body)))
 }
 
 /// What an answer leaves out because the caller knows it.

@@ -19,32 +19,32 @@ pub(super) fn id(id: HolderId) -> Vec<u8> {
     [&id.client.to_bits().to_be_bytes()[..], &id.seq.to_be_bytes()].concat()
 }
 
-/// The numbers of a claim, in the order of `claim.lua`.
+/// The numbers of a claim, in the order of `acquire_head.lua`.
 pub(super) fn numbers(pack: &mut Pack, claim: &Claim) {
     let (mode, count, of) = match claim.mode {
         Mode::Exclusive => (0, 0, 0),
         Mode::Shared => (1, 0, 0),
         Mode::Permits { count, of } => (2, count.get(), of.get()),
     };
-    pack.byte(mode).small(count).small(of);
-    pack.millis(claim.lease.length()).millis(claim.window).millis(claim.window.saturating_mul(2));
-    pack.flag(claim.fair).flag(claim.patience == Patience::Try);
+    pack.byte(mode).millis(claim.lease.length());
     pack.number(claim.not_after.millis()).number(claim.ballot.unwrap_or_default().micros());
+    pack.small(count).small(of).millis(claim.window).millis(claim.window.saturating_mul(2));
+    pack.flag(claim.fair).flag(claim.patience == Patience::Try);
 }
 
-/// What is kept and shown: the inbox, the public id, and who.
-pub(super) fn about(claim: &Claim) -> Vec<u8> {
+/// What is kept as it is: the secret id, the inbox, the public id, and who. Replies show it without the secret id.
+pub(super) fn card(claim: &Claim) -> Vec<u8> {
     let who = &claim.who;
-    let mut pack = Pack::default();
+    let mut pack = Pack::after(&id(claim.id));
     pack.raw(&inbox_digits(claim.inbox)).raw(&claim.id.public().to_bits().to_be_bytes()).small(who.pid);
     let host = who.host.as_bytes();
     pack.small(u32::try_from(host.len()).unwrap_or(u32::MAX)).raw(host).raw(who.label.as_bytes());
     pack.done()
 }
 
-/// Reads what [`about`] wrote.
-pub(super) fn known(about: &[u8]) -> Result<(PublicId, Arc<Who>), Wrong> {
-    let rest = about.get(INBOX..).ok_or(SHORT)?;
+/// Reads what a reply shows of a [`card`].
+pub(super) fn known(shown: &[u8]) -> Result<(PublicId, Arc<Who>), Wrong> {
+    let rest = shown.get(INBOX..).ok_or(SHORT)?;
     let (public, rest) = rest.split_first_chunk().ok_or(SHORT)?;
     let (pid, rest) = rest.split_first_chunk().ok_or(SHORT)?;
     let (length, rest) = rest.split_first_chunk().ok_or(SHORT)?;

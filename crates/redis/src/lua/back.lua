@@ -1,60 +1,44 @@
 -- A clock that stepped back must not lengthen anything: whatever ends later than its own length from now is cut.
--- Looks at everything, but only then.
-local function cut_holds()
-  all()
-  for slot = 1, n do
-    local h = hold(slot)
+-- Looks at everything, but only then. Afterwards marks that are over are forgotten, as at the start of every call.
+if now < r.seen then
+  f.all()
+  for slot = 1, r.n do
+    local h = f.hold(slot)
     if h.till > now + h.length then
       h.till = now + h.length
-      save(h)
+      f.save(h)
     end
   end
-  survey()
-end
-
-local function cut_lives()
+  f.survey()
   local boxes = {}
-  for _, field in ipairs(known and redis.call('HKEYS', key) or {}) do
-    if string.byte(field) == 97 then
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if string.sub(field, 1, 1) == 'a' then
       boxes[#boxes + 1] = field
     end
   end
-  fetch(boxes)
-  lively = 0
+  f.fetch(boxes)
+  r.lively = 0
   for _, field in ipairs(boxes) do
-    local till, length, entries = read('>I8I8I4', get(field))
+    local till, length, entries = read('>I8I8I4', f.get(field))
     till = math.min(till, now + length)
-    set(field, write('>I8I8I4', till, length, entries))
-    lively = math.max(lively, till)
+    f.set(field, write('>I8I8I4', till, length, entries))
+    r.lively = math.max(r.lively, till)
   end
-end
-
--- Marks that were over before the step stay over.
-local function cut_marks()
-  local kept, from, to = {}, first, final
-  for at = from, to do
-    local id = get(number(at))
-    if read('>I8', get('d' .. id)) < seen then
-      drop(at, id)
+  -- Marks that were over before the step stay over.
+  local kept = {}
+  for at = r.first, r.final do
+    local id = f.get(name('m%.0f', at))
+    f.set(name('m%.0f', at), false)
+    if read('>I8', f.get('d' .. id)) < r.seen then
+      f.set('d' .. id, false)
     else
       kept[#kept + 1] = id
-      set(number(at), false)
+      f.set(name('m%.0f', #kept), id)
     end
   end
-  first, final, stale = 1, 0, 0
-  for _, id in ipairs(kept) do
-    final = final + 1
-    set(number(final), id)
-  end
-  if final == 0 then
-    latest = 0
-  end
+  r.first, r.final, r.stale = 1, #kept, 0
+  r.latest = #kept > 0 and r.latest or 0
 end
-
-if now < seen then
-  cut_holds()
-  cut_lives()
-  cut_marks()
+if r.first <= r.final and r.stale < now then
+  f.forget()
 end
-seen = now
-forget()

@@ -2,104 +2,96 @@
 -- cost     PEXPIREAT, at most one HDEL and one HSET per 500 fields, one PUBLISH per piece of news
 
 -- Tells every holder's inbox, each once, that somebody waits.
-local function notify()
-  if not notice or not somebody_waits() then
-    return
-  end
-  all()
+function f.notify()
+  f.all()
   local told = {}
-  for slot = 1, n do
-    local box = inbox(hold(slot))
+  for slot = 1, r.n do
+    local box = string.sub(f.hold(slot).card, 25, 40)
     if not told[box] then
       told[box] = true
-      news[#news + 1] = {box, fairs > 0 and 'W1' or 'W0'}
+      news[#news + 1] = box
+      news[#news + 1] = r.fairs > 0 and 'W1' or 'W0'
     end
   end
 end
 
--- Every time in the record that a later operation could still depend on, plus the retention.
-local function lifetime()
-  local till = math.max(now + math.ceil((last - us) / 1000), now, late, latest, top_end)
-  if somebody_waits() then
-    till = math.max(till, lively)
-  end
-  return till + retention
-end
-
-local function put()
-  local simple = n <= 1 and not somebody_waits() and first > final and (n == 0 or cap == 0) and lively <= now
-  set('s', write(SMALL, last, now, lifetime(), late, n))
-  if not simple then
-    set('x', write(LARGE, cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first, final, stale, latest,
-      soonest, top, top_end))
-  elseif opened[2] and known then
-    set('x', false)
-  end
-end
-
-local function send(command, list)
+function f.send(command, list)
   for from = 1, #list, 1000 do
     redis.call(command, key, unpack(list, from, math.min(from + 999, #list)))
   end
 end
 
-local function flush()
-  local kept, gone = {}, {}
+-- Every number of the record, and the hold in slot 1.
+function f.summary(waits, ends)
+  -- Without these, one number tells all.
+  local large = r.n > 1 or waits or r.first <= r.final or (r.n == 1 and r.cap > 0) or r.lively > now
+  local summary = write(SMALL, r.last, now, ends, r.late, r.n, large and 1 or 0)
+  if large then
+    summary = summary .. write(LARGE, r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading, r.lively,
+      r.first, r.final, r.stale, r.latest, r.soonest, r.top, r.top_end)
+  end
+  return r.n > 0 and summary .. f.get('h1') or summary
+end
+
+function f.flush(waits, ends)
+  local kept, gone = {'s', f.summary(waits, ends)}, {}
   for _, field in ipairs(order) do
-    if cache[field] then
+    local value = cache[field]
+    if field == 'h1' then
+      value = nil
+    elseif value then
       kept[#kept + 1] = field
-      kept[#kept + 1] = cache[field]
+      kept[#kept + 1] = value
     else
       gone[#gone + 1] = field
     end
   end
-  -- Without memory only a call that has already written may add a field: those that give room write the end first.
-  local ends = lifetime()
-  if opened[1] and not known then
+  if s and not r.known then
     redis.call('DEL', key)
   end
-  if not grows then
+  -- Without memory only a call that has already written may add a field: those that give room write the end first.
+  if r.known and not r.grows then
     redis.call('PEXPIREAT', key, ends)
   end
-  send('HSET', kept)
-  if known then
-    send('HDEL', gone)
+  f.send('HSET', kept)
+  if r.known then
+    f.send('HDEL', gone)
   end
-  if grows or not known then
+  if r.grows or not r.known then
     redis.call('PEXPIREAT', key, ends)
   end
 end
 
-local function publish()
-  for _, item in ipairs(news) do
+-- Ends the call: the hand-off that the operation made possible, then everything is written, then told.
+function f.finish(reply)
+  f.settle()
+  local waits = f.somebody_waits()
+  if r.notice and waits then
+    f.notify()
+  end
+  local left = r.more and f.expired()
+  if left then
+    r.soonest = math.min(r.soonest, left.till)
+  end
+  if r.n > 0 and r.top == 0 then
+    f.survey()
+  end
+  if r.waiting == 0 then
+    r.head, r.tail, r.place = 0, 0, 1
+  end
+  if r.n == 0 and not waits then
+    r.late, r.cap = 0, 0
+  end
+  if r.last > 0 or r.n > 0 or waits or r.first <= r.final then
+    -- Every time in the record that a later operation could still depend on, plus the retention.
+    local ends = math.max(now, now + math.ceil((r.last - us) / 1000), r.late, r.latest, r.top_end, waits and r.lively or 0)
+    f.flush(waits, ends + r.retention)
+  elseif s then
+    redis.call('DEL', key)
+  end
+  for at = 1, #news, 2 do
     -- A refused publish must not undo what is written.
-    redis.pcall('PUBLISH', ARGV[2] .. item[1], item[2] .. key)
+    redis.pcall('PUBLISH', string.sub(ARGV[1], r.rest) .. news[at], news[at + 1] .. key)
   end
-end
-
--- Ends the call: the hand-off that the operation made possible, then everything is written.
-local function finish(reply)
-  settle()
-  notify()
-  local left = expired()
-  soonest = left and math.min(soonest, left.till) or soonest
-  if n > 0 and top == 0 then
-    survey()
-  end
-  if waiting == 0 then
-    head, tail, place = 0, 0, 1
-  end
-  if n == 0 and not somebody_waits() then
-    late, cap = 0, 0
-  end
-  if last == 0 and first > final and n == 0 and not somebody_waits() then
-    if opened[1] then
-      redis.call('DEL', key)
-    end
-  else
-    put()
-    flush()
-  end
-  publish()
-  return {now, more and 1 or 0, unpack(reply)}
+  return {now, r.more and 1 or 0, unpack(reply)}
 end

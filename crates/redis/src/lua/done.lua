@@ -2,64 +2,51 @@
 --
 -- keeps    marks first to final in the order they were made, empty when first > final; latest, the last time any of
 --          them counts; stale, the time that the first of them counts
-local function contains(id)
-  local till = first <= final and get('d' .. id)
+function f.contains(id)
+  local till = r.first <= r.final and f.get('d' .. id)
   return till and read('>I8', till) >= now
 end
 
-local function number(at)
-  return name('m%.0f', at)
-end
-
--- A mark that would keep a shorter one from being forgotten goes behind it.
-local function behind()
-  local id = get(number(first))
-  set(number(first), false)
-  first, final = first + 1, final + 1
-  set(number(final), id)
-  stale = 0
-end
-
-local function mark(id, till)
-  local old = first <= final and get('d' .. id)
+function f.mark(id, till)
+  local old = r.first <= r.final and f.get('d' .. id)
   if till < now or old and till <= read('>I8', old) then
     return
   end
-  set('d' .. id, write('>I8', till))
-  latest = math.max(latest, till)
-  if not old then
-    final = final + 1
-    set(number(final), id)
-    if first == final then
-      stale = till
-    elseif till < stale then
-      behind()
-    end
-  end
-end
-
-local function drop(at, id)
-  set('d' .. id, false)
-  set(number(at), false)
-end
-
-local function forget()
-  if first > final or stale >= now then
+  f.set('d' .. id, write('>I8', till))
+  r.latest = math.max(r.latest, till)
+  if old then
     return
   end
-  for _ = 1, work do
-    if first > final then
-      break
-    end
-    local id = get(number(first))
-    stale = read('>I8', get('d' .. id))
-    if stale >= now then
-      break
-    end
-    drop(first, id)
-    first = first + 1
+  r.final = r.final + 1
+  f.set(name('m%.0f', r.final), id)
+  if r.first == r.final then
+    r.stale = till
+  elseif till < r.stale then
+    -- The first would keep this one from being forgotten: it goes behind.
+    local front = name('m%.0f', r.first)
+    local other = f.get(front)
+    f.set(front, false)
+    r.first, r.final, r.stale = r.first + 1, r.final + 1, 0
+    f.set(name('m%.0f', r.final), other)
   end
-  if first > final then
-    first, final, latest = 1, 0, 0
+end
+
+function f.forget()
+  for _ = 1, r.work do
+    if r.first > r.final then
+      break
+    end
+    local front = name('m%.0f', r.first)
+    local id = f.get(front)
+    r.stale = read('>I8', f.get('d' .. id))
+    if r.stale >= now then
+      break
+    end
+    f.set('d' .. id, false)
+    f.set(front, false)
+    r.first = r.first + 1
+  end
+  if r.first > r.final then
+    r.first, r.final, r.latest = 1, 0, 0
   end
 end

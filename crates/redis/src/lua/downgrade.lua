@@ -1,19 +1,20 @@
 -- Downgrade: an exclusive hold becomes shared, or a pending upgrade is withdrawn.
 --
--- ARGV[3]  the holder id
+-- ARGV[2]  the holder id
 -- returns  at, more, then 1 stamp remaining waiters fair (shared) | 2 (withdrawn) | 0 (not holder)
-local id = ARGV[3]
-foresee({'i' .. id})
-end_if_over(id)
-settle()
-if upgrading == 1 and upgrade().id == id then
-  mark(id, take_upgrade().not_after)
-  return finish({2})
+local id = ARGV[2]
+r.rest = 29
+f.foresee({'i' .. id})
+f.end_if_over(id)
+f.settle()
+if r.upgrading == 1 and f.upgrade().id == id then
+  f.mark(id, f.take_upgrade().not_after)
+  return f.finish({2})
 end
-local h = holder(id)
+local h = f.holder(id)
 if not h or h.mode == 2 then
-  return finish({0})
+  return f.finish({0})
 end
 h.mode = 1
-save(h)
-return finish(granted(h))
+f.save(h)
+return f.finish(f.granted(h))

@@ -2,138 +2,150 @@
 --
 -- keeps    soonest  not later than any lease end: nothing is looked for before it
 --          top      the slot that ends last (0: to be found again), and top_end, its end
-local HOLD = '>c24I8BBI4I8I8I8I8'
-local holds = {}
+local HOLD = '>I8BBI4I8I8I8I8'
 
-local function hold(slot)
-  local h = holds[slot]
+function f.hold(slot)
+  local h = r.holds[slot]
   if not h then
-    local raw, rest = get('h' .. slot), 0
+    local raw, rest = f.get('h' .. slot), 0
     h = {slot = slot}
-    h.id, h.till, h.revoked, h.mode, h.count, h.stamp, h.since, h.not_after, h.length, rest = read(HOLD, raw)
-    h.static = string.sub(raw, rest)
-    holds[slot] = h
+    h.till, h.revoked, h.mode, h.count, h.stamp, h.since, h.not_after, h.length, rest = read(HOLD, raw)
+    h.card = string.sub(raw, rest)
+    h.id = string.sub(h.card, 1, 24)
+    r.holds[slot] = h
   end
   return h
 end
 
-local function save(h)
-  set('h' .. h.slot, write(HOLD, h.id, h.till, h.revoked, h.mode, h.count, h.stamp, h.since, h.not_after, h.length) ..
-    h.static)
+function f.save(h)
+  f.set('h' .. h.slot, write(HOLD, h.till, h.revoked, h.mode, h.count, h.stamp, h.since, h.not_after, h.length) .. h.card)
 end
 
-local function all()
+-- Reads all of them in as few calls as possible.
+function f.all()
   local missing = {}
-  for slot = 1, n do
-    if not holds[slot] then
+  for slot = 2, r.n do
+    if not r.holds[slot] then
       missing[#missing + 1] = 'h' .. slot
     end
   end
-  fetch(missing)
+  f.fetch(missing)
 end
 
-local function later(a, b)
-  return a.till > b.till or (a.till == b.till and below(b.id, a.id))
+-- Whether a ends behind b. Not `a.id > b.id`: Lua compares strings by the server's locale.
+function f.later(a, b)
+  if a.till ~= b.till then
+    return a.till > b.till
+  end
+  for at = 1, 24 do
+    local x, y = string.byte(a.id, at), string.byte(b.id, at)
+    if x ~= y then
+      return x > y
+    end
+  end
+  return false
 end
 
 -- Finds the first and the last end anew.
-local function survey()
-  all()
-  soonest, top, top_end = FAR, 0, 0
-  for slot = 1, n do
-    local h = hold(slot)
-    soonest = math.min(soonest, h.till)
-    if top == 0 or later(h, hold(top)) then
-      top, top_end = slot, h.till
+function f.survey()
+  f.all()
+  r.soonest, r.top, r.top_end = FAR, 0, 0
+  for slot = 1, r.n do
+    local h = f.hold(slot)
+    r.soonest = math.min(r.soonest, h.till)
+    if r.top == 0 or f.later(h, f.hold(r.top)) then
+      r.top, r.top_end = slot, h.till
     end
   end
 end
 
 -- Takes note of a hold's new end.
-local function timed(h)
-  soonest = math.min(soonest, h.till)
-  if n == 1 then
-    soonest, top, top_end = h.till, 1, h.till
-  elseif top ~= 0 and (h.till > top_end or h.till == top_end and (top == h.slot or later(h, hold(top)))) then
-    top, top_end = h.slot, h.till
-  elseif top == h.slot then
-    top = 0
+function f.timed(h)
+  r.soonest = math.min(r.soonest, h.till)
+  if r.n == 1 then
+    r.soonest, r.top, r.top_end = h.till, 1, h.till
+  elseif r.top ~= 0 and (h.till > r.top_end or h.till == r.top_end and (r.top == h.slot or f.later(h, f.hold(r.top)))) then
+    r.top, r.top_end = h.slot, h.till
+  elseif r.top == h.slot then
+    r.top = 0
   end
 end
 
-local function insert(h)
-  n = n + 1
-  h.slot, holds[n], permits = n, h, permits + h.count
-  if n > 1 then
-    set('i' .. h.id, write('>BI8', 1, n))
+function f.insert(h)
+  local slot = r.n + 1
+  h.slot, r.n, r.holds[slot], r.permits = slot, slot, h, r.permits + h.count
+  if slot > 1 then
+    f.set('i' .. h.id, write('>BI8', 1, slot))
   end
-  save(h)
-  timed(h)
+  f.save(h)
+  f.timed(h)
 end
 
-local function remove(h)
-  local slot, mover = h.slot, hold(n)
+function f.remove(h)
+  local slot, n = h.slot, r.n
   if h.revoked == 1 then
-    set('r' .. h.id, false)
+    f.set('r' .. h.id, false)
   end
   if slot > 1 then
-    set('i' .. h.id, false)
+    f.set('i' .. h.id, false)
   end
-  if top == slot then
-    top = 0
-  elseif top == n then
-    top = slot
+  if r.top == slot then
+    r.top = 0
+  elseif r.top == n then
+    r.top = slot
   end
   if slot ~= n then
-    mover.slot, holds[slot] = slot, mover
-    save(mover)
-    set('i' .. mover.id, slot > 1 and write('>BI8', 1, slot))
+    local mover = f.hold(n)
+    mover.slot, r.holds[slot] = slot, mover
+    f.save(mover)
+    f.set('i' .. mover.id, slot > 1 and write('>BI8', 1, slot))
   end
-  holds[n] = nil
-  set('h' .. n, n == 1 and '')
-  h.slot, permits, n = nil, permits - h.count, n - 1
-  if n == 0 then
-    soonest, top_end = FAR, 0
+  r.holds[n] = nil
+  f.set('h' .. n, false)
+  h.slot, r.permits, r.n = nil, r.permits - h.count, n - 1
+  if n == 1 then
+    r.soonest, r.top_end = FAR, 0
   end
 end
 
-local function remaining(h)
+function f.remaining(h)
   return math.max(0, math.min(h.till - now, h.length))
 end
 
-local function fits(mode, count, of)
+function f.fits(mode, count, of)
   if mode == 0 then
-    return n == 0
+    return r.n == 0
   elseif mode == 1 then
-    return n == 0 or (hold(1).mode ~= 0 and n < sharers)
+    return r.n == 0 or (f.hold(1).mode ~= 0 and r.n < r.sharers)
   end
-  return permits + count <= of
+  return r.permits + count <= of
 end
 
 -- Where an id stands: 1 and its slot, 2 and its place, or nothing.
-local function find(id)
-  if n > 0 and hold(1).id == id then
+function f.find(id)
+  if r.n > 0 and f.hold(1).id == id then
     return 1, 1
   end
-  local at = (n > 1 or waiting > 0) and get('i' .. id)
+  local at = (r.n > 1 or r.waiting > 0) and f.get('i' .. id)
   if at then
     return read('>BI8', at)
   end
 end
 
-local function holder(id)
-  local kind, slot = find(id)
-  return kind == 1 and hold(slot) or nil
+function f.holder(id)
+  local kind, slot = f.find(id)
+  return kind == 1 and f.hold(slot) or nil
 end
 
--- Adds the holder that ends last to a reply, if anybody holds.
-local function blocker(reply)
-  if n > 0 and top == 0 then
-    survey()
+-- Adds the holder that ends last to a reply, if anybody holds. What is shown leaves out the secret id.
+function f.blocker(reply)
+  if r.n > 0 and r.top == 0 then
+    f.survey()
   end
-  if n > 0 and top_end > now then
-    reply[#reply + 1] = remaining(hold(top))
-    reply[#reply + 1] = hold(top).static
+  if r.n > 0 and r.top_end > now then
+    local h = f.hold(r.top)
+    reply[#reply + 1] = f.remaining(h)
+    reply[#reply + 1] = string.sub(h.card, 25)
     return true
   end
 end

@@ -1,13 +1,13 @@
--- Opens every call: the clock, and the fields that every script looks at.
+-- Opens every call: the clock, and the one field that every script looks at.
 --
 -- KEYS[1]  the lock's key: one hash, and nothing else is touched
--- ARGV[1]  numbers, packed: the limits first, then the operation's own
--- ARGV[2]  what an inbox's channel begins with
--- cost     2 redis.calls (TIME, HMGET)
+-- ARGV[1]  numbers, packed: waiters, sharers, work, retention, longest lease, then the operation's own from byte 29, then
+--          what an inbox's channel begins with
+-- cost     2 redis.calls (TIME, HGET)
 --
 -- Leases are counted in milliseconds (now), stamps in microseconds (us). Both stay below 2^53, so they are exact.
 local key = KEYS[1]
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = (us - us % 1000) / 1000
-local opened = redis.call('HMGET', key, 's', 'x', 'h1')
+local s = redis.call('HGET', key, 's')

@@ -2,125 +2,116 @@
 -- otherwise. So joining and leaving at the ends costs nothing, and leaving in between two links.
 --
 -- keeps    head, tail (places, while waiting > 0), place (the next), waiting, fairs; lively, not earlier than any live-until
-local WAIT = '>c24BI4BI8I8I8I8I8'
+local WAIT = '>BI4BI8I8I8I8I8'
 
-local function parse(raw)
+function f.parse(raw, from)
   local w, rest = {}, 0
-  w.id, w.mode, w.count, w.fair, w.lease, w.window, w.not_after, w.ballot, w.since, rest = read(WAIT, raw)
-  w.static, w.of = string.sub(raw, rest), cap
+  w.mode, w.count, w.fair, w.lease, w.window, w.not_after, w.ballot, w.since, rest = read(WAIT, raw, from)
+  w.card, w.of = string.sub(raw, rest), r.cap
+  w.id, w.box = string.sub(w.card, 1, 24), string.sub(w.card, 25, 40)
   return w
 end
 
-local function form(c)
-  return write(WAIT, c.id, c.mode, c.count, c.fair, c.lease, c.window, c.not_after, c.ballot, us) .. c.static
+function f.form(c)
+  return write(WAIT, c.mode, c.count, c.fair, c.lease, c.window, c.not_after, c.ballot, us) .. c.card
 end
 
-local function inbox(entry)
-  return string.sub(entry.static, 1, 16)
+function f.waiter(at)
+  return f.parse(f.get(name('w%.0f', at)), 1)
 end
 
-local function waiter(at)
-  return parse(get(name('w%.0f', at)))
-end
-
-local function links(at)
-  local raw = get(name('l%.0f', at))
+function f.links(at)
+  local raw = f.get(name('l%.0f', at))
   if raw then
     return read('>I8I8', raw)
   end
   return at - 1, at + 1
 end
 
-local function link(at, before, behind)
-  set(name('l%.0f', at), write('>I8I8', before, behind))
+function f.link(at, before, behind)
+  f.set(name('l%.0f', at), write('>I8I8', before, behind))
 end
 
-local function life(box)
-  local raw = get('a' .. box)
+-- Until when an inbox is alive, for what length, and how many entries it has.
+function f.life(box)
+  local raw = f.get('a' .. box)
   if raw then
     return read('>I8I8I4', raw)
   end
-  return nil, nil, 0
+  return nil, 0, 0
 end
 
--- Lengthens the life of an inbox that has entries here; never shortens it.
-local function refresh(box, length)
-  local till, old, entries = life(box)
-  if till and till < now + length then
-    set('a' .. box, write('>I8I8I4', now + length, length, entries))
-    lively = math.max(lively, now + length)
+-- Counts one entry more, or none, and lengthens the life of an inbox that has entries; never shortens it.
+function f.refresh(box, length, more)
+  local till, old, entries = f.life(box)
+  entries = entries + more
+  if entries == 0 then
+    return
+  elseif till and till >= now + length then
+    length = old
+  else
+    till = now + length
+    r.lively = math.max(r.lively, till)
   end
+  f.set('a' .. box, write('>I8I8I4', till, length, entries))
 end
 
-local function enlist(box, length)
-  local till, old, entries = life(box)
-  set('a' .. box, write('>I8I8I4', till or now, old or 0, entries + 1))
-  refresh(box, length)
+function f.delist(box)
+  local till, length, entries = f.life(box)
+  f.set('a' .. box, entries > 1 and write('>I8I8I4', till, length, entries - 1))
 end
 
-local function delist(box)
-  local till, length, entries = life(box)
-  set('a' .. box, entries > 1 and write('>I8I8I4', till, length, entries - 1))
-end
-
-local function dead(box)
-  local till = life(box)
+function f.dead(box)
+  local till = f.life(box)
   return not till or till <= now
 end
 
-local function push(c)
-  if waiting == 0 then
-    head = place
-  elseif tail ~= place - 1 then
-    link(tail, links(tail), place)
-    link(place, tail, place + 1)
+function f.push(c)
+  local place = r.place
+  if r.waiting == 0 then
+    r.head = place
+  elseif r.tail ~= place - 1 then
+    f.link(r.tail, f.links(r.tail), place)
+    f.link(place, r.tail, place + 1)
   end
-  enlist(inbox(c), c.alive)
-  set(name('w%.0f', place), form(c))
-  set('i' .. c.id, write('>BI8', 2, place))
-  tail, place, waiting, fairs = place, place + 1, waiting + 1, fairs + c.fair
+  f.refresh(c.box, c.alive, 1)
+  f.set(name('w%.0f', place), f.form(c))
+  f.set('i' .. c.id, write('>BI8', 2, place))
+  r.tail, r.place, r.waiting, r.fairs = place, place + 1, r.waiting + 1, r.fairs + c.fair
 end
 
-local function leave(at, w)
-  local before, behind = links(at)
-  if at == head then
-    head = behind
-  elseif at == tail then
-    tail = before
+function f.leave(at, w)
+  local before, behind = f.links(at)
+  if at == r.head then
+    r.head = behind
+  elseif at == r.tail then
+    r.tail = before
   else
-    local far = links(before)
-    link(before, far, behind)
-    local _, next = links(behind)
-    link(behind, before, next)
+    f.link(before, f.links(before), behind)
+    f.link(behind, before, select(2, f.links(behind)))
   end
-  if get(name('l%.0f', at)) then
-    set(name('l%.0f', at), false)
+  if f.get(name('l%.0f', at)) then
+    f.set(name('l%.0f', at), false)
   end
-  set(name('w%.0f', at), false)
-  set('i' .. w.id, false)
-  waiting, fairs = waiting - 1, fairs - w.fair
-  delist(inbox(w))
+  f.set(name('w%.0f', at), false)
+  f.set('i' .. w.id, false)
+  r.waiting, r.fairs = r.waiting - 1, r.fairs - w.fair
+  f.delist(w.box)
 end
 
-local pending
-
-local function upgrade()
-  if upgrading == 1 and not pending then
-    local raw = get('u')
-    pending = parse(string.sub(raw, 25))
-    pending.from = string.sub(raw, 1, 24)
+function f.upgrade()
+  if r.upgrading == 1 and not r.pending then
+    local raw = f.get('u')
+    r.pending = f.parse(raw, 25)
+    r.pending.from = string.sub(raw, 1, 24)
   end
-  return pending
+  return r.pending
 end
 
-local function take_upgrade()
-  local taken = upgrade()
-  upgrading, pending = 0, nil
-  set('u', false)
-  delist(inbox(taken))
+function f.take_upgrade()
+  local taken = f.upgrade()
+  r.upgrading, r.pending = 0, nil
+  f.set('u', false)
+  f.delist(taken.box)
   return taken
-end
-
-local function somebody_waits()
-  return waiting > 0 or upgrading == 1
 end

@@ -1,30 +1,34 @@
 -- Release, when the fast path does not fit. See release_head.lua.
-local id, again_id = ARGV[3], ARGV[4]
-local c = again == 1 and claim(rest, again_id, ARGV[5])
-foresee(c and {'i' .. id, 'i' .. c.id, 'd' .. c.id, 'a' .. inbox(c)} or {'i' .. id})
+local id, fields = ARGV[2], {'i' .. ARGV[2]}
+local c = again == 1 and f.claim(39, ARGV[3])
+r.rest = r.rest or 39
 if c then
-  end_if_over(c.id)
+  fields = {'i' .. id, 'i' .. c.id, 'd' .. c.id, 'a' .. c.box}
 end
-end_if_over(id)
-settle()
-local kind, at = find(id)
+f.foresee(fields)
+if c then
+  f.end_if_over(c.id)
+end
+f.end_if_over(id)
+f.settle()
+local kind, at = f.find(id)
 local parted = 0
 if kind == 1 then
-  remove(hold(at))
+  f.remove(f.hold(at))
   parted = 1
 elseif kind == 2 then
-  leave(at, waiter(at))
+  f.leave(at, f.waiter(at))
   parted = 2
-elseif upgrading == 1 and upgrade().id == id then
-  take_upgrade()
+elseif r.upgrading == 1 and f.upgrade().id == id then
+  f.take_upgrade()
   parted = 2
 end
 if named == 1 then
-  mark(id, not_after)
+  f.mark(id, not_after)
 end
 if not c then
-  return finish({parted})
+  return f.finish({parted})
 end
 -- The hand-off comes first: whoever waited stands before the one who comes back.
-settle()
-return finish({parted, acquire(c)})
+f.settle()
+return f.finish({parted, f.acquire(c)})

@@ -1,36 +1,39 @@
--- The record in memory: its numbers, and a cache of its fields that is written back once, at the end.
+-- The record in memory: its numbers (r), and a cache of its fields that is written back once, at the end.
 --
--- needs    key, now, opened, and the limits retention longest room sharers work
--- fields   s   last seen expires late n: always there
---          x   everything else that is one number; absent while at most one hold of a read-write lock is all there is
---          h1… holds, by slot; i<id> where an id stands (1 slot, 2 place); slot 1 has no i, everybody reads it anyway
+-- fields   s   last seen expires late n; whether more numbers follow, and those; the hold in slot 1: always there
+--          h2… further holds, by slot; i<id> where an id stands (1 slot, 2 place), except for slot 1
 --          r<id> the reason a hold was revoked; w<place>, l<place> waiters and their links; u the pending upgrade
 --          a<inbox> until, length, entries; d<id>, m<number> done marks and their order; v the last revocation
+--
+-- Functions are fields of f and numbers are fields of r, so that a function that is made catches two variables, not many: making
+-- them is most of what a slow path costs.
+local f, cache, changed, order = {}, {}, {}, {}
 local read, write, name = struct.unpack, struct.pack, string.format
-local SMALL, LARGE = '>I8I8I8I8I4', '>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8'
-local FAR = 4503599627370496
-local known, cache, changed, order = opened[1], {h1 = opened[3]}, {}, {}
-local last, seen, expires, late, n = 0, now, FAR, 0, 0
-local cap, permits, waiting, fairs, head, tail, place, upgrading = 0, 0, 0, 0, 0, 0, 1, 0
-local lively, first, final, stale, latest, soonest, top, top_end = 0, 1, 0, 0, 0, FAR, 0, 0
+local SMALL, LARGE, FAR = '>I8I8I8I8I4B', '>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', 4503599627370496
+local r = {last = 0, seen = now, expires = FAR, late = 0, n = 0, cap = 0, permits = 0, waiting = 0, fairs = 0, head = 0,
+  tail = 0, place = 1, upgrading = 0, lively = 0, first = 1, final = 0, stale = 0, latest = 0, soonest = FAR, top = 0,
+  top_end = 0, known = s, holds = {}}
+r.room, r.sharers, r.work, r.retention, r.longest = read('>I4I4I4I8I8', ARGV[1])
 
-if known then
-  last, seen, expires, late, n = read(SMALL, known)
-  if expires <= now then
+if s then
+  local large, rest
+  r.last, r.seen, r.expires, r.late, r.n, large, rest = read(SMALL, s)
+  if r.expires <= now then
     -- Its key should have gone by itself; only the stamp goes on.
-    known, late, n, cache.h1 = false, 0, 0, false
-  elseif opened[2] then
-    cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first, final, stale, latest, soonest, top,
-      top_end = read(LARGE, opened[2])
-  elseif n == 1 then
-    soonest = read('>I8', opened[3], 25)
-    top, top_end = 1, soonest
+    r.known, r.late, r.n, r.seen = false, 0, 0, now
+  elseif large == 1 then
+    r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading, r.lively, r.first, r.final, r.stale,
+      r.latest, r.soonest, r.top, r.top_end, rest = read(LARGE, s, rest)
+  elseif r.n == 1 then
+    r.soonest = read('>I8', s, rest)
+    r.top, r.top_end = 1, r.soonest
   end
+  cache.h1 = r.n > 0 and string.sub(s, rest)
 end
 
 -- Reads many fields in as few calls as possible.
-local function fetch(fields)
-  if not known then
+function f.fetch(fields)
+  if not r.known then
     return
   end
   for from = 1, #fields, 200 do
@@ -44,17 +47,17 @@ local function fetch(fields)
   end
 end
 
-local function get(field)
+function f.get(field)
   local value = cache[field]
   if value == nil then
-    value = known and redis.call('HGET', key, field)
+    value = r.known and redis.call('HGET', key, field)
     cache[field] = value
   end
   return value
 end
 
 -- Takes false for a field that is to go.
-local function set(field, value)
+function f.set(field, value)
   if not changed[field] then
     changed[field] = true
     order[#order + 1] = field
@@ -62,13 +65,18 @@ local function set(field, value)
   cache[field] = value
 end
 
-local function below(a, b)
-  -- Not `a < b`: Lua compares strings by the server's locale.
-  for at = 1, 24 do
-    local x, y = string.byte(a, at), string.byte(b, at)
-    if x ~= y then
-      return x < y
-    end
+-- Reads what the operation names together with what settling will look at first.
+function f.foresee(fields)
+  if r.upgrading == 1 then
+    fields[#fields + 1] = 'u'
   end
-  return false
+  if r.waiting > 0 then
+    fields[#fields + 1] = name('w%.0f', r.head)
+    fields[#fields + 1] = name('l%.0f', r.head)
+  end
+  f.fetch(fields)
+end
+
+function f.somebody_waits()
+  return r.waiting > 0 or r.upgrading == 1
 end

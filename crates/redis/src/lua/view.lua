@@ -1,40 +1,40 @@
 -- The record as people may see it, without secrets. Walks the whole queue.
 --
 -- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, and the last revocation if there is one
---          holder: mode count stamp since remaining static [reason]; waiter: mode count fair since static
-local function holders_view()
+--          holder: mode count stamp since remaining card [reason]; waiter: mode count fair since card
+function f.holders_view()
   local list = {}
-  all()
-  for slot = 1, n do
-    local h = hold(slot)
+  f.all()
+  for slot = 1, r.n do
+    local h = f.hold(slot)
     if h.till > now then
-      list[#list + 1] = {h.mode, h.count, h.stamp, h.since, remaining(h), h.static,
-        h.revoked == 1 and get('r' .. h.id) or nil}
+      list[#list + 1] = {h.mode, h.count, h.stamp, h.since, f.remaining(h), string.sub(h.card, 25),
+        h.revoked == 1 and f.get('r' .. h.id) or nil}
     end
   end
   return list
 end
 
-local function waiters_view()
-  local list, at = {}, head
+function f.waiters_view()
+  local list, at = {}, r.head
   local function add(w)
-    list[#list + 1] = {w.mode, w.count, w.fair, w.since, w.static}
+    list[#list + 1] = {w.mode, w.count, w.fair, w.since, string.sub(w.card, 25)}
   end
-  if upgrading == 1 then
-    add(upgrade())
+  if r.upgrading == 1 then
+    add(f.upgrade())
   end
-  for _ = 1, waiting do
-    fetch({name('w%.0f', at), name('l%.0f', at)})
-    add(waiter(at))
-    at = select(2, links(at))
+  for _ = 1, r.waiting do
+    f.fetch({name('w%.0f', at), name('l%.0f', at)})
+    add(f.waiter(at))
+    at = select(2, f.links(at))
   end
   return list
 end
 
-local function view()
-  local used = n > 0 or somebody_waits()
-  if last == 0 and not used then
+function f.view()
+  local used = r.n > 0 or f.somebody_waits()
+  if r.last == 0 and not used then
     return {}
   end
-  return {last, used and 1 or 0, cap, holders_view(), waiters_view(), get('v') or nil}
+  return {r.last, used and 1 or 0, r.cap, f.holders_view(), f.waiters_view(), f.get('v') or nil}
 end

@@ -1,10 +1,15 @@
 //! The scripts against the ledger: in an interpreter with a fake server, and on a real one.
 
+mod cost;
 mod differential;
 mod fake;
 mod lint;
+mod pair;
+mod real;
+#[allow(dead_code, reason = "shared with the model, which needs more of it")]
 #[path = "../../../core/tests/model/script.rs"]
 mod script;
+mod server;
 mod tally;
 mod world;
 

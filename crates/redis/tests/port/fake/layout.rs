@@ -7,12 +7,12 @@ pub(super) fn check(fields: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), String> {
     let [holds, index, waiters, links, inboxes] = [b'h', b'i', b'w', b'l', b'a'].map(count);
     let [marks, order, upgrades, reasons] = [b'd', b'm', b'u', b'r'].map(count);
     let rules = [
-        (index == waiters + holds.saturating_sub(1), "an index entry for every waiter and every hold but the first"),
+        (index == waiters + holds, "an index entry for every waiter and every hold but the first"),
         (links <= waiters, "no links without waiters"),
         (inboxes <= waiters + upgrades, "no inbox without entries"),
         ((inboxes == 0) == (waiters + upgrades == 0), "an inbox for every entry"),
         (marks == order, "every mark in the order once"),
-        (reasons <= holds, "no reason without a hold"),
+        (reasons <= holds + 1, "no reason without a hold"),
         (fields.contains_key(&b"s"[..]), "a summary"),
     ];
     let broken = rules.iter().find(|(kept, _)| !kept);

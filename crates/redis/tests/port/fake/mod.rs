@@ -12,6 +12,8 @@ use std::rc::Rc;
 use bandog_redis::{Call, Script, Value};
 use mlua::{Function, Lua, MultiValue, Variadic};
 
+use crate::pair::Host;
+
 use commands::{Db, Outcome};
 
 /// What a script may know of the world around it.
@@ -35,14 +37,6 @@ impl Fake {
         Self { lua, scripts, db }
     }
 
-    /// Runs a call; an error of the script is an error of the server.
-    pub(crate) fn run(&self, call: &Call) -> Value {
-        self.db.borrow_mut().calls = 0;
-        self.enter(call)
-            .and_then(|()| self.scripts[&call.script].call::<mlua::Value>(()))
-            .map_or_else(|error| Value::Error(error.to_string()), |answer| value(&answer))
-    }
-
     fn enter(&self, call: &Call) -> mlua::Result<()> {
         let globals = self.lua.globals();
         let args = call.args.iter().map(|arg| self.lua.create_string(arg)).collect::<mlua::Result<Vec<_>>>()?;
@@ -55,39 +49,47 @@ impl Fake {
         self.lua.load(text).eval()
     }
 
-    pub(crate) fn delete(&self, key: &[u8]) {
-        self.db.borrow_mut().delete(key);
-    }
-
-    pub(crate) fn set_micros(&self, micros: u64) {
-        self.db.borrow_mut().micros = micros;
-    }
-
-    /// What was published since the last look: channel and payload.
-    pub(crate) fn published(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        std::mem::take(&mut self.db.borrow_mut().published)
-    }
-
     /// How many redis.calls the last script made.
     pub(crate) fn calls(&self) -> u32 {
         self.db.borrow().calls
     }
+}
 
-    /// When a key ends, in milliseconds: nothing without a key, nothing inside without an end.
-    pub(crate) fn ends(&self, key: &[u8]) -> Option<Option<u64>> {
-        self.db.borrow_mut().live(key).map(|hash| hash.ends)
+impl Host for Fake {
+    fn run(&self, call: &Call) -> Value {
+        self.db.borrow_mut().calls = 0;
+        let answer = self.enter(call).and_then(|()| self.scripts[&call.script].call::<mlua::Value>(()));
+        answer.map_or_else(|error| Value::Error(error.to_string()), |answer| value(&answer))
     }
 
-    /// Takes a key's end away, as an operator might.
-    pub(crate) fn persist(&self, key: &[u8]) {
+    fn published(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        std::mem::take(&mut self.db.borrow_mut().published)
+    }
+
+    fn set_micros(&self, micros: u64) {
+        self.db.borrow_mut().micros = micros;
+    }
+
+    fn delete(&self, key: &[u8]) {
+        self.db.borrow_mut().delete(key);
+    }
+
+    fn persist(&self, key: &[u8]) {
         if let Some(hash) = self.db.borrow_mut().live(key) {
             hash.ends = None;
         }
     }
 
-    /// Whether the fields of a key belong together.
-    pub(crate) fn check(&self, key: &[u8]) -> Result<(), String> {
+    fn ends(&self, key: &[u8]) -> Option<Option<u64>> {
+        self.db.borrow_mut().live(key).map(|hash| hash.ends)
+    }
+
+    fn check(&self, key: &[u8]) -> Result<(), String> {
         self.db.borrow_mut().live(key).map_or(Ok(()), |hash| layout::check(&hash.fields))
+    }
+
+    fn expires(&self) -> bool {
+        true
     }
 }
 
