@@ -28,7 +28,7 @@ impl ServerClock {
         let most = millis(at.millis().saturating_add(1)).saturating_sub(nanos(sent));
         let moved = |offset: i64| Some(offset.clamp(least, most.max(least)));
         // The closure always answers.
-        drop(self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, moved));
+        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
     }
 
     /// What the server's clock shows at `now`.
