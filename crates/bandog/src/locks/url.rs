@@ -103,7 +103,12 @@ async fn elsewhere(
     let failed = |error: std::io::Error| ConfigError::Thread(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let (tell, told) = tokio::sync::oneshot::channel();
-    let connect = move || drop(tell.send(runtime.block_on(bandog_redis::RedisStore::connect(config))));
+    let connect = move || {
+        let connected = runtime.block_on(bandog_redis::RedisStore::connect(config));
+        // Its connection ends first: whoever is told finds it gone, not dying.
+        drop(runtime);
+        drop(tell.send(connected));
+    };
     std::thread::Builder::new().name("bandog-connect".into()).spawn(connect).map_err(failed)?;
     told.await.map_err(|_| ConfigError::Thread("it ended before it was connected".to_owned()))
 }

@@ -119,18 +119,12 @@ pub(crate) fn server_text(error: &RedisError) -> Option<String> {
     Some(error.detail().map_or_else(|| code.to_owned(), |detail| format!("{code} {detail}")))
 }
 
-// A certificate does not get better by trying again.
+// A certificate does not get better by trying again. The driver hides it in an I/O error behind a counted pointer.
 fn mistrusted(error: &RedisError) -> bool {
     use std::error::Error;
-    let mut beneath = error.source();
-    while let Some(error) = beneath {
-        if error.is::<rustls::Error>() {
-            return true;
-        }
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        beneath = inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source());
-    }
-    false
+    let beneath = error.source().and_then(|error| error.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let inner = beneath.and_then(|error| error.downcast_ref::<std::io::Error>()).and_then(std::io::Error::get_ref);
+    inner.is_some_and(|inner| inner.is::<rustls::Error>())
 }
 
 #[cfg(test)]

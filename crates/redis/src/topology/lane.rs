@@ -11,7 +11,7 @@ use bandog_core::backoff::{Backoff, Jitter};
 use bandog_core::store::{StoreError, StoreErrorKind};
 use bandog_core::time::{Moment, RunId};
 use redis::Cmd;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Id};
 use tokio::sync::oneshot;
 
 use crate::clock;
@@ -24,6 +24,9 @@ use super::link::{Link, Replies};
 
 /// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
 const STALLED: u32 = 2;
+
+/// Who gives up sooner than this has other reasons than a connection that stands still.
+const IMPATIENT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Lane {
     pub(crate) shared: Arc<Shared>,
@@ -95,7 +98,10 @@ impl Lane {
             Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))??,
         };
         let Sent { replies, run, at, opening } = sent;
-        match replies.await {
+        let asking = Asking { lane: self, here: Handle::try_current().ok().map(|here| here.id()), at, opening };
+        let replies = replies.await;
+        asking.is_answered();
+        match replies {
             Ok(values) if values.len() == count => {
                 Ok(Answered { values, run, sent: at, received: clock::now(), opening })
             }
@@ -104,6 +110,17 @@ impl Lane {
                 self.part(opening);
                 Err(cut(&self.shared.site.config, error))
             }
+        }
+    }
+
+    // Its answers never come while that runtime stands still, though nothing broke.
+    fn doubt(&self, here: Option<Id>, opening: u64) {
+        let mut state = self.lock();
+        if let Phase::Open(link) = &state.phase
+            && state.opening == opening
+            && Some(link.home) != here
+        {
+            state.phase = Phase::Closed;
         }
     }
 
@@ -208,6 +225,28 @@ impl State {
 fn start(link: &Link, opening: u64, commands: Vec<Cmd>) -> Sent {
     let at = clock::now();
     Sent { replies: link.start(commands), run: link.run, at, opening }
+}
+
+/// A question under way. Dropped by whoever lost patience, it doubts a connection that another runtime drives.
+struct Asking<'a> {
+    lane: &'a Lane,
+    here: Option<Id>,
+    at: Moment,
+    opening: u64,
+}
+
+impl Asking<'_> {
+    fn is_answered(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if clock::now().since(self.at) > IMPATIENT {
+            self.lane.doubt(self.here, self.opening);
+        }
+    }
 }
 
 /// An opening under way. Dropped with its runtime, it leaves the lane closed and those who wait answered.

@@ -13,6 +13,7 @@ use bandog_core::store::{StoreError, StoreErrorKind};
 use bandog_core::time::RunId;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisResult, cmd};
+use tokio::runtime::{Handle, Id};
 
 use crate::clock;
 use crate::script::Script;
@@ -35,6 +36,8 @@ pub(crate) type Ear = Box<dyn Fn(PushInfo) + Send + Sync>;
 pub(crate) struct Link {
     pub(crate) connection: MultiplexedConnection,
     pub(crate) run: RunId,
+    /// The runtime that drives it.
+    pub(crate) home: Id,
     gone: Arc<AtomicBool>,
 }
 
@@ -69,7 +72,7 @@ impl Link {
         let gone = Arc::new(AtomicBool::new(false));
         let settings = settings(Farewell(Arc::clone(&gone)), ear);
         let connection = site.client.get_multiplexed_async_connection_with_config(&settings).await.map_err(failed)?;
-        let mut link = Self { connection, run: RunId::default(), gone };
+        let mut link = Self { connection, run: RunId::default(), home: Handle::current().id(), gone };
         let mut questions = Vec::from(Facts::questions());
         let asked = questions.len();
         questions.extend(Script::ALL.iter().map(|script| load(*script)));

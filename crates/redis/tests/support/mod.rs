@@ -5,10 +5,15 @@
     reason = "not every test uses everything, and helpers of tests fail as tests do"
 )]
 
+pub(crate) mod log;
+pub(crate) mod proxy;
 pub(crate) mod server;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+
+use bandog::{Locks, LocksBuilder};
 
 use bandog_conformance::bench::BoxFuture;
 use bandog_conformance::{Passage, Terms};
@@ -16,6 +21,48 @@ use bandog_core::ledger::Limits;
 use bandog_redis::{RedisConfig, RedisStore};
 
 pub(crate) use server::Server;
+
+pub(crate) const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Runs a test on a server of its own, or says loudly why not.
+pub(crate) fn on_a_server<F: Future<Output = ()>>(test: impl FnOnce(Arc<Server>) -> F) {
+    if_possible(async { test(Arc::new(Server::start())).await });
+}
+
+/// Runs a test that starts servers, or says loudly why not. For [`bandog_conformance::suite!`], too.
+pub(crate) fn if_possible<F: Future<Output = ()>>(test: F) {
+    if !server::is_missing() {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test);
+    }
+}
+
+/// A client with short times: what goes wrong is noticed within a second or two.
+pub(crate) fn hasty() -> LocksBuilder {
+    let options = [("lease", "3s"), ("claim_window", "1s"), ("response_timeout", "500ms")];
+    options.into_iter().fold(Locks::builder(), |builder, (option, value)| builder.set(option, value).unwrap())
+}
+
+/// A client of a server.
+pub(crate) async fn locks(url: &str) -> Locks {
+    hasty().connect(url).await.unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+/// Waits for what must come soon.
+pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(10), coming).await.unwrap_or_else(|_| panic!("{what}: did not come"))
+}
+
+/// Looks again and again until it is so: for what no message tells.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let looking = async {
+        while !is_so() {
+            tokio::time::sleep(ms(5)).await;
+        }
+    };
+    soon(what, looking).await;
+}
 
 /// Time that has to be slept through.
 #[derive(Debug)]
@@ -62,4 +109,11 @@ pub(crate) async fn store(url: &str) -> RedisStore {
 pub(crate) async fn bench(server: Server, url: String) -> bandog_conformance::Bench {
     let store = store(&url).await;
     bandog_conformance::Bench::new(Arc::new(store), Arc::new(Asleep), terms()).keeping(server)
+}
+
+/// The ACL rule as users read it.
+pub(crate) fn documented_rule() -> String {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/redis.md")).unwrap();
+    let rule = page.lines().find(|line| line.starts_with("ACL SETUSER locker ")).expect("a rule in docs/redis.md");
+    rule.to_owned()
 }

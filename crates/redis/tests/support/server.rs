@@ -22,11 +22,15 @@ pub(crate) struct Server {
 
 /// Says loudly that a test was left out.
 pub(crate) fn is_missing() -> bool {
-    let missing = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err();
+    let missing = Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_err();
     if missing {
-        eprintln!("SKIPPED: there is no redis-server to test with; install it");
+        eprintln!("!!! SKIPPED: no {} here; set BANDOG_REDIS_SERVER or install it", program());
     }
     missing
+}
+
+fn program() -> String {
+    std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into())
 }
 
 impl Server {
@@ -38,7 +42,7 @@ impl Server {
     pub(crate) fn with(options: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let directory = std::env::temp_dir().join(format!("bandog-redis-{}-{number}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("bandog-store-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         // Another test may take the port in between: then it is tried with the next.
         for _ in 0..20 {
@@ -100,11 +104,17 @@ impl Server {
         self.signal(Signal::CONT);
     }
 
-    /// Ends the server and starts it again at the same place, empty.
+    /// Ends the server and starts it again at the same place: empty, unless somebody saved.
     pub(crate) fn restart(&self) {
+        self.restart_with(&[]);
+    }
+
+    /// The same, with more options.
+    pub(crate) fn restart_with(&self, more: &[&str]) {
         let mut child = self.child.lock().unwrap();
         end(&mut child);
-        *child = launch(&self.directory, self.port, &self.options).expect("the server starts again");
+        let options: Vec<String> = self.options.iter().cloned().chain(more.iter().map(|&it| it.to_owned())).collect();
+        *child = launch(&self.directory, self.port, &options).expect("the server starts again");
     }
 
     /// Ends the server for good.
@@ -135,10 +145,22 @@ fn launch(directory: &Path, port: u16, options: &[String]) -> Option<Child> {
     let socket = directory.join("socket");
     drop(std::fs::remove_file(&socket));
     let log = std::fs::File::create(directory.join("log")).unwrap();
-    let mut child = Command::new("redis-server")
+    let mut child = Command::new(program())
         .args(["--port", &port.to_string(), "--unixsocket"])
         .arg(&socket)
-        .args(["--save", "", "--appendonly", "no", "--enable-debug-command", "yes", "--bind", "127.0.0.1", "--dir"])
+        .args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--enable-debug-command",
+            "yes",
+            "--enable-protected-configs",
+            "yes",
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+        ])
         .arg(directory)
         .args(options)
         .stdin(Stdio::null())
