@@ -23,6 +23,9 @@ use crate::value::Value;
 /// How often a quiet connection is asked whether it is there, and receivers whether they are.
 const ROUND: Duration = Duration::from_secs(10);
 
+/// A connection that lasted this long was none that the server refuses in its own way.
+const LASTING: Duration = Duration::from_secs(1);
+
 /// The way to the thread, which is started when the first inbox wants to listen.
 pub(crate) struct Inboxes {
     site: Arc<Site>,
@@ -124,19 +127,29 @@ impl Listener {
                 self.next(None).await;
                 continue;
             }
-            match self.connect().await {
-                Ok(link) => {
-                    failures = 0;
-                    self.tell(true);
-                    self.serve(link).await;
-                    self.tell(false);
-                }
-                Err(error) => {
-                    self.fail(error);
-                    let until = Instant::now() + Backoff::default().delay(failures, jitter.next());
-                    failures = failures.saturating_add(1);
-                    while !self.ended && self.next(Some(until)).await {}
-                }
+            if self.listen().await {
+                failures = 0;
+                continue;
+            }
+            let until = Instant::now() + Backoff::default().delay(failures, jitter.next());
+            failures = failures.saturating_add(1);
+            while !self.ended && self.next(Some(until)).await {}
+        }
+    }
+
+    /// Connects and delivers until the connection is cut. Says whether it lasted: then it is worth trying again at once.
+    async fn listen(&mut self) -> bool {
+        match self.connect().await {
+            Ok(link) => {
+                let began = Instant::now();
+                self.tell(true);
+                self.serve(link).await;
+                self.tell(false);
+                began.elapsed() >= LASTING
+            }
+            Err(error) => {
+                self.fail(error);
+                false
             }
         }
     }

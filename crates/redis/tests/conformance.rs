@@ -28,15 +28,15 @@ async fn as_the_documented_user() -> Bench {
 
 mod tcp {
     use super::over_tcp;
-    bandog_conformance::suite!(over_tcp, on = super::support::if_possible);
+    bandog_conformance::suite!(over_tcp, on = crate::support::if_possible);
 }
 
 mod socket {
     use super::over_a_socket;
-    bandog_conformance::suite!(over_a_socket, on = super::support::if_possible);
+    bandog_conformance::suite!(over_a_socket, on = crate::support::if_possible);
 }
 
 mod user {
     use super::as_the_documented_user;
-    bandog_conformance::suite!(as_the_documented_user, on = super::support::if_possible);
+    bandog_conformance::suite!(as_the_documented_user, on = crate::support::if_possible);
 }

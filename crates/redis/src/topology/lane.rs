@@ -257,7 +257,10 @@ struct Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.lane.opened(self.number, Err(self.lane.unsent("the runtime that opened the connection ended")));
+        self.lane.opened(
+            self.number,
+            Err(self.lane.unsent("the runtime that was to open a connection ended, or lacks I/O or time")),
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use bandog_core::store::{StoreError, StoreErrorKind};
+use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 use bandog_core::time::RunId;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisResult, cmd};
@@ -57,25 +57,29 @@ impl Drop for Farewell {
 }
 
 impl Link {
-    /// Opens a connection on the current runtime, checks the server, and teaches it the scripts.
+    /// Opens a connection on the current runtime, checks the server, and teaches it the scripts. With an ear it is only listened to.
     pub(crate) async fn open(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
         let limit = site.config.connect_timeout;
         let silent = |_| {
             let message = format!("{} cannot be reached: no answer within {limit:?}", site.config);
             StoreError::not_executed(StoreErrorKind::Unavailable, message)
         };
-        tokio::time::timeout(limit, Self::greet(site, ear)).await.map_err(silent)?
+        let greeted = tokio::time::timeout(limit, Self::greet(site, ear)).await.map_err(silent)?;
+        // Whatever the server refused: nobody's operation was sent yet.
+        greeted.map_err(|error| StoreError { outcome: Outcome::NotExecuted, ..error })
     }
 
     async fn greet(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
         let failed = |error| unreached(&site.config, error);
         let gone = Arc::new(AtomicBool::new(false));
+        // Who only listens calls no script.
+        let scripts: &[Script] = if ear.is_some() { &[] } else { &Script::ALL };
         let settings = settings(Farewell(Arc::clone(&gone)), ear);
         let connection = site.client.get_multiplexed_async_connection_with_config(&settings).await.map_err(failed)?;
         let mut link = Self { connection, run: RunId::default(), home: Handle::current().id(), gone };
         let mut questions = Vec::from(Facts::questions());
         let asked = questions.len();
-        questions.extend(Script::ALL.iter().map(|script| load(*script)));
+        questions.extend(scripts.iter().map(|script| load(*script)));
         let sent = clock::now();
         let answers = link.start(questions).await.map_err(failed)?;
         let facts = Facts::read(&site.config, &answers[..asked.min(answers.len())])?;

@@ -24,10 +24,10 @@ fn schedule_14_an_acquire_arrives_after_it_was_given_up() {
 }
 
 #[test]
-fn schedule_14_a_copy_of_an_acquire_arrives_after_the_release() {
+fn schedule_14_a_first_try_arrives_after_the_second_was_released() {
     on_stage(async |stage| {
-        let hit = stage.proxy.plan("acquire", Fault::Twice);
-        let guard = stage.ann.mutex("job").acquire().await.unwrap();
+        let hit = stage.proxy.plan("acquire", Fault::Ghost);
+        let guard = soon("the lock", stage.ann.mutex("job").acquire()).await.unwrap();
         hit.await.unwrap();
         guard.release().await.unwrap();
         assert_eq!(stage.proxy.haunt().await.len(), 1);

@@ -39,6 +39,12 @@ impl Stage {
         seen.map_or((0, 0), |info| (info.record.holders.len(), info.record.waiters.len()))
     }
 
+    /// Looks until both listen.
+    async fn listens(&self) {
+        let listeners = || self.server.run::<String>("CLIENT LIST TYPE pubsub").lines().count();
+        support::until("two listeners", || listeners() >= 2).await;
+    }
+
     /// Looks until so many hold it and so many wait.
     async fn sees(&self, name: &str, crowd: (usize, usize)) {
         let looking = async {

@@ -7,7 +7,7 @@ use bandog_redis::{RedisConfig, RedisStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{Server, documented_rule, if_possible, ms, on_a_server, until};
+use crate::support::{Server, documented_rule, if_possible, ms, on_a_server, soon, until};
 
 async fn connect(url: &str) -> Result<RedisStore, StoreError> {
     RedisStore::connect(RedisConfig::from_url(url).unwrap().0).await
@@ -90,12 +90,14 @@ fn a_missing_permission_is_told_with_the_rule_to_add() {
 #[test]
 fn a_missing_permission_found_later_is_told_too() {
     on_a_server(async |server| {
-        let _: String = server.run(&documented_rule());
-        let locks = bandog::Locks::connect(&user(&server)).await.unwrap();
-        let _: String = server.run("ACL SETUSER locker -evalsha");
-        let error = locks.mutex("job").acquire().await.unwrap_err();
-        assert_eq!(error.kind(), bandog::ErrorKind::Refused, "{error}");
-        assert!(format!("{error:?}").contains("ACL SETUSER locker"), "{error:?}");
+        for command in ["evalsha", "hset", "time"] {
+            let _: String = server.run(&documented_rule());
+            let locks = bandog::Locks::connect(&user(&server)).await.unwrap();
+            let _: String = server.run(&format!("ACL SETUSER locker -{command}"));
+            let error = soon(command, locks.mutex("job").acquire()).await.unwrap_err();
+            assert_eq!(error.kind(), bandog::ErrorKind::Refused, "{command}: {error}");
+            assert!(format!("{error:?}").contains("ACL SETUSER locker"), "{command}: {error:?}");
+        }
     });
 }
 
