@@ -172,3 +172,6 @@ fn revoke_parts(numbers: &mut Pack, revoke: &Revoke) -> Vec<Vec<u8>> {
     numbers.flag(stamp.is_some()).flag(revoke.now).number(stamp.unwrap_or_default().micros());
     vec![holder, revoke.reason.clone().into_bytes()]
 }
+
+#[cfg(test)]
+mod tests;

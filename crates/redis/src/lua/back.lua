@@ -27,13 +27,13 @@ if now < r.seen then
   -- Marks that were over before the step stay over.
   local kept = {}
   for at = r.first, r.final do
-    local id = f.get(name('m%.0f', at))
-    f.set(name('m%.0f', at), false)
+    local id = f.get(name('m%d', at))
+    f.set(name('m%d', at), false)
     if read('>I8', f.get('d' .. id)) < r.seen then
       f.set('d' .. id, false)
     else
       kept[#kept + 1] = id
-      f.set(name('m%.0f', #kept), id)
+      f.set(name('m%d', #kept), id)
     end
   end
   r.first, r.final, r.stale = 1, #kept, 0

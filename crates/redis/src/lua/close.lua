@@ -27,8 +27,8 @@ function f.summary(waits, ends)
   local large = r.n > 1 or waits or r.first <= r.final or (r.n == 1 and r.cap > 0) or r.lively > now
   local summary = write(SMALL, r.last, now, ends, r.late, r.n, large and 1 or 0)
   if large then
-    summary = summary .. write(LARGE, r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading, r.lively,
-      r.first, r.final, r.stale, r.latest, r.soonest, r.top, r.top_end)
+    summary = summary .. write(LARGE, r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading,
+      r.lively, r.first, r.final, r.stale, r.latest, r.soonest, r.top, r.top_end)
   end
   return r.n > 0 and summary .. f.get('h1') or summary
 end
@@ -84,7 +84,8 @@ function f.finish(reply)
   end
   if r.last > 0 or r.n > 0 or waits or r.first <= r.final then
     -- Every time in the record that a later operation could still depend on, plus the retention.
-    local ends = math.max(now, now + math.ceil((r.last - us) / 1000), r.late, r.latest, r.top_end, waits and r.lively or 0)
+    local ahead = math.max(0, math.ceil((r.last - us) / 1000))
+    local ends = math.max(now + ahead, r.late, r.latest, r.top_end, waits and r.lively or 0)
     f.flush(waits, ends + r.retention)
   elseif s then
     redis.call('DEL', key)

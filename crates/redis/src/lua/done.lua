@@ -18,16 +18,16 @@ function f.mark(id, till)
     return
   end
   r.final = r.final + 1
-  f.set(name('m%.0f', r.final), id)
+  f.set(name('m%d', r.final), id)
   if r.first == r.final then
     r.stale = till
   elseif till < r.stale then
     -- The first would keep this one from being forgotten: it goes behind.
-    local front = name('m%.0f', r.first)
+    local front = name('m%d', r.first)
     local other = f.get(front)
     f.set(front, false)
     r.first, r.final, r.stale = r.first + 1, r.final + 1, 0
-    f.set(name('m%.0f', r.final), other)
+    f.set(name('m%d', r.final), other)
   end
 end
 
@@ -36,7 +36,7 @@ function f.forget()
     if r.first > r.final then
       break
     end
-    local front = name('m%.0f', r.first)
+    local front = name('m%d', r.first)
     local id = f.get(front)
     r.stale = read('>I8', f.get('d' .. id))
     if r.stale >= now then

@@ -7,7 +7,7 @@ local HOLD = '>I8BBI4I8I8I8I8'
 function f.hold(slot)
   local h = r.holds[slot]
   if not h then
-    local raw, rest = f.get('h' .. slot), 0
+    local raw, rest = f.get(name('h%d', slot)), 0
     h = {slot = slot}
     h.till, h.revoked, h.mode, h.count, h.stamp, h.since, h.not_after, h.length, rest = read(HOLD, raw)
     h.card = string.sub(raw, rest)
@@ -18,7 +18,8 @@ function f.hold(slot)
 end
 
 function f.save(h)
-  f.set('h' .. h.slot, write(HOLD, h.till, h.revoked, h.mode, h.count, h.stamp, h.since, h.not_after, h.length) .. h.card)
+  local numbers = write(HOLD, h.till, h.revoked, h.mode, h.count, h.stamp, h.since, h.not_after, h.length)
+  f.set(name('h%d', h.slot), numbers .. h.card)
 end
 
 -- Reads all of them in as few calls as possible.
@@ -26,7 +27,7 @@ function f.all()
   local missing = {}
   for slot = 2, r.n do
     if not r.holds[slot] then
-      missing[#missing + 1] = 'h' .. slot
+      missing[#missing + 1] = name('h%d', slot)
     end
   end
   f.fetch(missing)
@@ -64,10 +65,11 @@ function f.timed(h)
   r.soonest = math.min(r.soonest, h.till)
   if r.n == 1 then
     r.soonest, r.top, r.top_end = h.till, 1, h.till
-  elseif r.top ~= 0 and (h.till > r.top_end or h.till == r.top_end and (r.top == h.slot or f.later(h, f.hold(r.top)))) then
-    r.top, r.top_end = h.slot, h.till
   elseif r.top == h.slot then
-    r.top = 0
+    -- Ending earlier than before, it may be the last no more.
+    r.top, r.top_end = h.till >= r.top_end and h.slot or 0, h.till
+  elseif r.top ~= 0 and h.till >= r.top_end and f.later(h, f.hold(r.top)) then
+    r.top, r.top_end = h.slot, h.till
   end
 end
 
@@ -101,7 +103,7 @@ function f.remove(h)
     f.set('i' .. mover.id, slot > 1 and write('>BI8', 1, slot))
   end
   r.holds[n] = nil
-  f.set('h' .. n, false)
+  f.set(name('h%d', n), false)
   h.slot, r.permits, r.n = nil, r.permits - h.count, n - 1
   if n == 1 then
     r.soonest, r.top_end = FAR, 0

@@ -1,7 +1,8 @@
 -- Who waits: places are running numbers, and a waiter's neighbours are the places beside its own unless a link says
 -- otherwise. So joining and leaving at the ends costs nothing, and leaving in between two links.
 --
--- keeps    head, tail (places, while waiting > 0), place (the next), waiting, fairs; lively, not earlier than any live-until
+-- keeps    head, tail (places, while waiting > 0), place (the next), waiting, fairs; lively, not earlier than any
+--          live-until
 local WAIT = '>BI4BI8I8I8I8I8'
 
 function f.parse(raw, from)
@@ -17,11 +18,16 @@ function f.form(c)
 end
 
 function f.waiter(at)
-  return f.parse(f.get(name('w%.0f', at)), 1)
+  local w = r.waiters[at]
+  if not w then
+    w = f.parse(f.get(name('w%d', at)), 1)
+    r.waiters[at] = w
+  end
+  return w
 end
 
 function f.links(at)
-  local raw = f.get(name('l%.0f', at))
+  local raw = f.get(name('l%d', at))
   if raw then
     return read('>I8I8', raw)
   end
@@ -29,7 +35,7 @@ function f.links(at)
 end
 
 function f.link(at, before, behind)
-  f.set(name('l%.0f', at), write('>I8I8', before, behind))
+  f.set(name('l%d', at), write('>I8I8', before, behind))
 end
 
 -- Until when an inbox is alive, for what length, and how many entries it has.
@@ -75,7 +81,7 @@ function f.push(c)
     f.link(place, r.tail, place + 1)
   end
   f.refresh(c.box, c.alive, 1)
-  f.set(name('w%.0f', place), f.form(c))
+  f.set(name('w%d', place), f.form(c))
   f.set('i' .. c.id, write('>BI8', 2, place))
   r.tail, r.place, r.waiting, r.fairs = place, place + 1, r.waiting + 1, r.fairs + c.fair
 end
@@ -90,10 +96,10 @@ function f.leave(at, w)
     f.link(before, f.links(before), behind)
     f.link(behind, before, select(2, f.links(behind)))
   end
-  if f.get(name('l%.0f', at)) then
-    f.set(name('l%.0f', at), false)
+  if f.get(name('l%d', at)) then
+    f.set(name('l%d', at), false)
   end
-  f.set(name('w%.0f', at), false)
+  f.set(name('w%d', at), false)
   f.set('i' .. w.id, false)
   r.waiting, r.fairs = r.waiting - 1, r.fairs - w.fair
   f.delist(w.box)

@@ -1,6 +1,6 @@
 -- Release, fast path: the only hold, exclusive or shared, with nobody waiting and nothing to remember.
 --
--- ARGV[1]  then: whether a not-after is named, the not-after, whether a claim follows, that claim as in acquire_head.lua
+-- ARGV[1]  then: whether a not-after is named, the not-after, whether a claim follows, that claim as for acquire
 -- ARGV[2]  the holder id to end
 -- ARGV[3]  with a claim: its card
 -- returns  at: released, nothing left over. Else at, more, what parted (1 hold, 2 place, 0 nothing), then the

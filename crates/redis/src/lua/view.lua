@@ -1,6 +1,6 @@
 -- The record as people may see it, without secrets. Walks the whole queue.
 --
--- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, and the last revocation if there is one
+-- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, and the last revocation if any
 --          holder: mode count stamp since remaining card [reason]; waiter: mode count fair since card
 function f.holders_view()
   local list = {}
@@ -24,7 +24,15 @@ function f.waiters_view()
     add(f.upgrade())
   end
   for _ = 1, r.waiting do
-    f.fetch({name('w%.0f', at), name('l%.0f', at)})
+    if cache[name('w%d', at)] == nil then
+      -- The next hundred places, most of which are likely taken.
+      local fields = {}
+      for place = at, math.min(at + 99, r.tail) do
+        fields[#fields + 1] = name('w%d', place)
+        fields[#fields + 1] = name('l%d', place)
+      end
+      f.fetch(fields)
+    end
     add(f.waiter(at))
     at = select(2, f.links(at))
   end

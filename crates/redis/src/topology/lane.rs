@@ -100,7 +100,7 @@ impl Lane {
         let Sent { replies, run, at, opening } = sent;
         let asking = Asking { lane: self, here: Handle::try_current().ok().map(|here| here.id()), at, opening };
         let replies = replies.await;
-        asking.is_answered();
+        asking.done();
         match replies {
             Ok(values) if values.len() == count => {
                 Ok(Answered { values, run, sent: at, received: clock::now(), opening })
@@ -236,7 +236,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn is_answered(self) {
+    fn done(self) {
         std::mem::forget(self);
     }
 }

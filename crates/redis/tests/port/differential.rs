@@ -4,9 +4,8 @@
 
 use std::cell::RefCell;
 
-use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, TestRunner};
 
 use crate::config;
 use crate::fake::Fake;
@@ -14,16 +13,21 @@ use crate::pair::{Host, compare};
 use crate::script::scripts;
 use crate::tally::Tally;
 
-/// Plays random scripts on a host and gives back what it met.
+/// Plays random scripts on a host, which must agree.
 pub(crate) fn play(host: &dyn Host, tally: &RefCell<Tally>, cases: u32, length: usize) {
+    try_play(host, tally, config(cases), length).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Plays random scripts on a host and says, in a shrunken script, where it differs.
+pub(crate) fn try_play(host: &dyn Host, tally: &RefCell<Tally>, config: Config, length: usize) -> Result<(), String> {
     let strategy = (scripts(length), select(vec![64, 3, 1]));
-    let outcome = TestRunner::new(config(cases)).run(&strategy, |(mut script, work)| {
+    let outcome = TestRunner::new(config).run(&strategy, |(mut script, work)| {
         // Which done marks are over but not yet forgotten differs when there are more than one call may forget; a step
         // back would show it.
         script.setting.steady |= work < 64;
         compare(host, &script, work, &mut tally.borrow_mut())
     });
-    outcome.unwrap_or_else(|failure: proptest::test_runner::TestError<_>| panic!("{failure}"));
+    outcome.map_err(|failure| failure.to_string())
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! The scripts against the ledger: in an interpreter with a fake server, and on a real one.
 
+mod claims;
 mod cost;
+mod crowd;
 mod differential;
 mod fake;
+mod faults;
 mod lint;
+mod mutants;
 mod pair;
 mod real;
+mod real_time;
 #[allow(dead_code, reason = "shared with the model, which needs more of it")]
 #[path = "../../../core/tests/model/script.rs"]
 mod script;

@@ -1,6 +1,6 @@
 //! One record twice, in the ledger and on a server: compared reply for reply, effect for effect, end for end.
 
-use std::fmt::Write as _;
+use std::fmt;
 
 use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::name::LockName;
@@ -38,7 +38,8 @@ pub(crate) fn compare(host: &dyn Host, script: &Script, work: u32, tally: &mut T
     let mut pair = Pair::new(host, script, work);
     host.delete(&pair.key);
     for step in &script.steps {
-        pair.step(step, tally).map_err(|broken| TestCaseError::fail(format!("{broken}\n{}", pair.trace)))?;
+        pair.step(step, tally)
+            .map_err(|broken| TestCaseError::fail(format!("{broken}\nwork {work}\n{}", pair.trace)))?;
     }
     Ok(())
 }
@@ -53,7 +54,7 @@ struct Pair<'a> {
     record: Record,
     /// Whether the key goes at its end; otherwise an operator has taken the end away each time.
     deletes: bool,
-    trace: String,
+    trace: Trace,
 }
 
 impl<'a> Pair<'a> {
@@ -63,7 +64,7 @@ impl<'a> Pair<'a> {
         let codec = Codec::new(Keys::default(), limits.clone());
         let name = LockName::new("{a} name*").expect("a good name");
         let key = codec.keys().key(&name);
-        let (record, deletes, trace) = (Record::default(), script.setting.deletes, format!("work {work}\n"));
+        let (record, deletes, trace) = (Record::default(), script.setting.deletes, Trace::default());
         Self { host, world, limits, codec, name, key, record, deletes, trace }
     }
 
@@ -86,7 +87,7 @@ impl<'a> Pair<'a> {
 
     fn expire(&mut self, now: Now) {
         if self.deletes && self.record.expires().is_some_and(|expires| expires <= now.lease) {
-            self.trace.push_str("the record expires\n");
+            self.trace.0.push(None);
             self.record = Record::default();
             if !self.host.expires() {
                 self.host.delete(&self.key);
@@ -95,11 +96,13 @@ impl<'a> Pair<'a> {
     }
 
     fn apply(&mut self, now: Now, op: &Op, tally: &mut Tally) -> Result<bool, String> {
-        let Applied { reply, mut effects } = self.record.apply(&self.limits, now, op);
-        writeln!(self.trace, "{:?} {op:?}\n    {:?} {effects:?}", now.lease, reply.body).map_err(|e| e.to_string())?;
+        let applied = self.record.apply(&self.limits, now, op);
+        self.trace.0.push(Some((now, op.clone(), applied.clone())));
+        let Applied { reply, mut effects } = applied;
         let (said, mut pushed) = self.ask(now, op)?;
-        effects.sort_by_key(|effect| format!("{effect:?}"));
-        pushed.sort_by_key(|effect| format!("{effect:?}"));
+        for news in [&mut effects, &mut pushed] {
+            news.sort_by_cached_key(|effect| (effect.inbox, format!("{:?}", effect.news)));
+        }
         same("replies", &said, &reply)?;
         same("effects", &pushed, &effects)?;
         self.check_end()?;
@@ -134,6 +137,24 @@ impl<'a> Pair<'a> {
             self.host.persist(&self.key);
         }
         self.host.check(&self.key)
+    }
+}
+
+/// What happened so far, put into words only when something is wrong. Nothing is the end of the record.
+#[derive(Default)]
+struct Trace(Vec<Option<(Now, Op, Applied)>>);
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for event in &self.0 {
+            match event {
+                None => writeln!(f, "the record expires")?,
+                Some((now, op, Applied { reply, effects })) => {
+                    writeln!(f, "{:?} {op:?}\n    {:?} {effects:?}", now.lease, reply.body)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -55,6 +55,10 @@ impl World {
         self.micros
     }
 
+    pub(crate) fn set_micros(&mut self, micros: u64) {
+        self.micros = micros;
+    }
+
     pub(crate) fn now(&self) -> Now {
         let lease = LeaseTime::from_millis(self.lease());
         Now { lease, wall: WallTime::from_micros(self.micros), run: RunId(7) }

@@ -59,6 +59,7 @@ impl Db {
             }
             (b"HSET", [key, pairs @ ..]) if !pairs.is_empty() && pairs.len() % 2 == 0 => Ok(self.set(key, pairs)),
             (b"HDEL", [key, fields @ ..]) if !fields.is_empty() => Ok(self.unset(key, fields)),
+            (b"EXISTS", [key]) => Ok(Outcome::Int(u64::from(self.live(key).is_some()))),
             (b"DEL", [key]) => Ok(Outcome::Int(u64::from(self.keys.remove(key).is_some()))),
             (b"PEXPIREAT", [key, ends]) => self.expire(key, ends),
             _ => Err(format!("ERR the fake does not know {}", String::from_utf8_lossy(command))),

@@ -29,9 +29,14 @@ pub(crate) struct Fake {
 
 impl Fake {
     pub(crate) fn new() -> Self {
+        Self::with(|script| script.text().to_owned())
+    }
+
+    /// A server whose scripts are not quite ours.
+    pub(crate) fn with(text: impl Fn(Script) -> String) -> Self {
         let (lua, db) = (Lua::new(), Rc::new(RefCell::new(Db::default())));
         install(&lua, &db).expect("a fresh interpreter takes our functions");
-        let load = |script: Script| (script, lua.load(script.text()).set_name(script.word()).into_function());
+        let load = |script: Script| (script, lua.load(text(script)).set_name(script.word()).into_function());
         let loaded = Script::ALL.into_iter().map(load);
         let scripts = loaded.map(|(script, text)| (script, text.expect("every script compiles"))).collect();
         Self { lua, scripts, db }
@@ -98,6 +103,8 @@ fn install(lua: &Lua, db: &Rc<RefCell<Db>>) -> mlua::Result<()> {
     let (calling, trying) = (Rc::clone(db), Rc::clone(db));
     redis.set("call", lua.create_function(move |lua, args: MultiValue| call(lua, &calling, args, true))?)?;
     redis.set("pcall", lua.create_function(move |lua, args: MultiValue| call(lua, &trying, args, false))?)?;
+    let error = |lua: &Lua, text: String| lua.create_table_from([("err", text)]);
+    redis.set("error_reply", lua.create_function(error)?)?;
     let globals = lua.globals();
     globals.set("redis", redis)?;
     lua.load(include_str!("struct.lua")).set_name("struct").exec()?;
@@ -153,6 +160,9 @@ fn value(answer: &mlua::Value) -> Value {
         mlua::Value::Integer(number) => Value::Int(*number),
         mlua::Value::Number(number) => Value::Int(format!("{:.0}", number.trunc()).parse().expect("an integer")),
         mlua::Value::String(text) => Value::Bytes(text.as_bytes().to_vec()),
+        mlua::Value::Table(table) if table.contains_key("err").unwrap_or(false) => {
+            Value::Error(table.get("err").expect("the words of an error"))
+        }
         mlua::Value::Table(table) => Value::Array(
             table.clone().sequence_values::<mlua::Value>().map(|item| value(&item.expect("an item"))).collect(),
         ),

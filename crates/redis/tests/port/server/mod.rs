@@ -23,7 +23,7 @@ impl Server {
     /// Starts one, or says loudly that the test is left out.
     pub(crate) fn start(test: &str) -> Option<Self> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
-        let program = std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
+        let program = program();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("bandog-redis-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a temporary folder");
@@ -50,6 +50,13 @@ impl Server {
         }
         panic!("the server did not open its socket");
     }
+}
+
+/// Redis, or Valkey, which answers to the same tests.
+fn program() -> String {
+    let starts = |program: &str| Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
+    let default = if !starts("redis-server") && starts("valkey-server") { "valkey-server" } else { "redis-server" };
+    std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| default.into())
 }
 
 impl Drop for Server {

@@ -45,6 +45,16 @@ impl Connection {
         self.answers().pop().expect("one answer")
     }
 
+    /// The server's clock.
+    pub(crate) fn micros(&mut self) -> u64 {
+        let Value::Array(parts) = self.ask(&["TIME"]) else { panic!("no time") };
+        let part = |at: usize| match &parts[at] {
+            Value::Bytes(digits) => String::from_utf8_lossy(digits).parse::<u64>().expect("a number"),
+            other => panic!("a number was expected, not {other:?}"),
+        };
+        part(0) * 1_000_000 + part(1)
+    }
+
     /// An answer that nobody asked for, or the next one.
     pub(crate) fn read(&mut self) -> Value {
         let mut line = String::new();
