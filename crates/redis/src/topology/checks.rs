@@ -19,6 +19,7 @@ pub(crate) const RULE_COMMANDS: &[&str] = &[
     "evalsha",
     "script|load",
     "time",
+    "exists",
     "hget",
     "hmget",
     "hkeys",
@@ -45,6 +46,7 @@ local function try(...)
   end
 end
 try('TIME')
+try('EXISTS', KEYS[1])
 try('HMGET', KEYS[1], 'a')
 try('HGET', KEYS[1], 'a')
 try('HKEYS', KEYS[1])
