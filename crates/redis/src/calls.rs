@@ -8,6 +8,7 @@ use bandog_core::store::StoreError;
 use bandog_core::time::{Moment, RunId};
 use redis::Cmd;
 
+use crate::announce;
 use crate::codec::Call;
 use crate::script::Script;
 use crate::topology::{Lane, unreadable};
@@ -63,8 +64,9 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
     for (outcome, (name, op)) in run(lane, &calls).await.into_iter().zip(asked) {
         replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
     }
-    for (reply, (name, _)) in replies.iter_mut().zip(asked) {
+    for (reply, (name, op)) in replies.iter_mut().zip(asked) {
         if let Ok(reply) = reply {
+            announce::tell(lane, name, op, reply);
             settle(lane, name, reply).await;
         }
     }

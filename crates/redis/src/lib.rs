@@ -11,7 +11,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `store`, `calls`, `list` | the handle, what it sends, and how it lists |
+//! | `store`, `calls`, `list`, `announce` | the handle, what it sends, how it lists, and notices of releases |
 //! | `topology` | lanes and links: opening, order, checks, and what each failure means |
 //! | `inbox`, `clock`, `config` | the thread that hears news, the server's clock as replies tell it, and the URL |
 //! | `codec`, `keys`, `script`, `value` | calls and answers as bytes, without any I/O |
@@ -26,6 +26,7 @@
 //! - One key per lock, and no script touches another.
 //! - Whatever a server answers, decoding gives an error and never panics.
 
+mod announce;
 mod calls;
 mod clock;
 mod codec;

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use super::{Address, RedisConfig, Secret};
 
 /// The options of a URL that are the store's own.
-pub const OPTIONS: &[&str] = &["prefix", "db", "nodelay", "strict", "ca", "cert", "key", "connect_timeout"];
+pub const OPTIONS: &[&str] = &["prefix", "db", "nodelay", "strict", "announce", "ca", "cert", "key", "connect_timeout"];
 
 const PORT: u16 = 6379;
 
@@ -90,6 +90,7 @@ impl RedisConfig {
             "db" => self.db = number(option, &value)?,
             "nodelay" => self.nodelay = flag(option, value)?,
             "strict" => self.strict = flag(option, value)?,
+            "announce" => self.announce = flag(option, value)?,
             "ca" => self.tls.ca = path(&value),
             "cert" => self.tls.cert = path(&value),
             "key" => self.tls.key = path(&value),

@@ -5,6 +5,7 @@ use bandog_core::store::{StoreError, StoreErrorKind};
 use bandog_core::time::{LeaseTime, RunId};
 use redis::{Cmd, cmd};
 
+use crate::announce;
 use crate::config::RedisConfig;
 use crate::value::Value;
 
@@ -138,7 +139,9 @@ pub(crate) fn probe(config: &RedisConfig) -> Vec<Cmd> {
     commands[3].arg(&channel);
     commands[4].arg(&channel);
     commands[5].arg(0).arg("COUNT").arg(1);
-    commands.into()
+    let mut notice = cmd("PUBLISH");
+    notice.arg(announce::channels(config)).arg("");
+    commands.into_iter().chain(Some(notice).filter(|_| config.announce)).collect()
 }
 
 /// Refuses a user that lacks a permission, and says which rule to add.
@@ -169,10 +172,11 @@ fn forbidden(config: &RedisConfig, missing: &[Value]) -> StoreError {
 pub(crate) fn rule(config: &RedisConfig) -> String {
     let user = config.user.as_deref().unwrap_or("default");
     let glob = String::from_utf8_lossy(&config.keys().glob()).into_owned();
-    let channels = format!("{}inbox:*", glob.strip_suffix('*').unwrap_or(&glob));
+    let start = glob.strip_suffix('*').unwrap_or(&glob);
+    let notices = if config.announce { format!(" &{start}release:*") } else { String::new() };
     let select = Some("select").filter(|_| config.db != 0);
     let commands: String = RULE_COMMANDS.iter().copied().chain(select).map(|command| format!(" +{command}")).collect();
-    format!("allow it with: ACL SETUSER {user} ~{glob} &{channels}{commands}")
+    format!("allow it with: ACL SETUSER {user} ~{glob} &{start}inbox:*{notices}{commands}")
 }
 
 fn unfit(message: String) -> StoreError {

@@ -199,3 +199,24 @@ fn schedule_10_an_old_copy_blocks_until_its_lease_ends() {
         assert!(next.token() > token);
     });
 }
+
+#[test]
+fn releases_are_announced_on_demand() {
+    on_a_server(async |server| {
+        let quiet = locks(&server.url()).await;
+        let loud = locks(&format!("{}?announce=true", server.url())).await;
+        let mut connection = server.connection();
+        connection.set_read_timeout(Some(ms(5_000))).unwrap();
+        let mut notices = connection.as_pubsub();
+        notices.psubscribe("lock:release:*").unwrap();
+        quiet.mutex("quiet").acquire().await.unwrap().release().await.unwrap();
+        let guard = loud.mutex(r#"say "a\b""#).acquire().await.unwrap();
+        let holder = guard.hold().holder().unwrap().to_string();
+        guard.release().await.unwrap();
+        let notice = notices.get_message().unwrap();
+        assert_eq!(notice.get_channel_name(), r#"lock:release:say "a\b""#);
+        let text: String = notice.get_payload().unwrap();
+        let (start, end) = (r#"{"lockKey":"lock:say \"a\\b\"","releaseTime":"#, format!(r#","holder":"{holder}"}}"#));
+        assert!(text.starts_with(start) && text.ends_with(&end), "{text}");
+    });
+}
