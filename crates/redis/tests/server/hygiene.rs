@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bandog::{GuardState, Locks, LossReason, ReleaseError};
+use bandog::{GuardState, LockName, Locks, LossReason, ReleaseError};
+use bandog_core::store::Store;
 
-use crate::support::{Server, hasty, if_possible, locks, ms, on_a_server, soon, store, until};
+use crate::support::{Server, claim, client, hasty, if_possible, locks, ms, on_a_server, soon, store, until};
 
 /// Clients that take turns until told to stop; the number of turns.
 struct Load {
@@ -218,5 +219,37 @@ fn releases_are_announced_on_demand() {
         let text: String = notice.get_payload().unwrap();
         let (start, end) = (r#"{"lockKey":"lock:say \"a\\b\"","releaseTime":"#, format!(r#","holder":"{holder}"}}"#));
         assert!(text.starts_with(start) && text.ends_with(&end), "{text}");
+    });
+}
+
+#[test]
+fn schedule_12_an_evicted_lock_is_told() {
+    on_a_server(async |server| {
+        let locks = locks(&server.url()).await;
+        let guard = locks.mutex("job").acquire().await.unwrap();
+        let _: String = server.run("CONFIG SET maxmemory-policy volatile-ttl");
+        let _: String = server.run("CONFIG SET maxmemory 1");
+        // A write of anybody's makes room at the lock's cost.
+        let _: redis::RedisResult<String> = server.try_run("SET other value");
+        assert_eq!(server.size(), 0, "nothing was evicted");
+        let _: String = server.run("CONFIG SET maxmemory 0");
+        assert_eq!(soon("the loss", guard.lost()).await, LossReason::Gone);
+    });
+}
+
+#[test]
+fn schedule_20_a_dead_waiter_is_passed_over() {
+    on_a_server(async |server| {
+        let (ann, cat) = (locks(&server.url()).await, locks(&server.url()).await);
+        let held = ann.mutex("job").acquire().await.unwrap();
+        // A store without a keeper: a claim that nobody keeps alive and whose grant nobody picks up.
+        let dead = store(&server.url()).await;
+        dead.apply(LockName::new("job").unwrap(), claim(&dead, &client(9), ms(700))).await.unwrap();
+        let waits = tokio::spawn(async move { cat.mutex("job").fair().acquire().await.unwrap().token() });
+        while ann.inspect("job").await.unwrap().is_none_or(|info| info.record.waiters.len() < 2) {
+            tokio::time::sleep(ms(5)).await;
+        }
+        held.release().await.unwrap();
+        soon("the one behind", waits).await.unwrap();
     });
 }

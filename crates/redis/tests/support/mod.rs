@@ -17,7 +17,12 @@ use bandog::{Locks, LocksBuilder};
 
 use bandog_conformance::bench::BoxFuture;
 use bandog_conformance::{Passage, Terms};
+use bandog_core::holder::{Client, ClientId, Who};
+use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
+use bandog_core::mode::Mode;
+use bandog_core::op::{Claim, Op, Patience};
+use bandog_core::store::Store;
 use bandog_redis::{RedisConfig, RedisStore};
 
 pub(crate) use server::Server;
@@ -116,4 +121,26 @@ pub(crate) fn documented_rule() -> String {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/redis.md")).unwrap();
     let rule = page.lines().find(|line| line.starts_with("ACL SETUSER locker ")).expect("a rule in docs/redis.md");
     rule.to_owned()
+}
+
+/// A client with a secret of its own.
+pub(crate) fn client(bits: u128) -> Client {
+    let who = Who { host: "here".to_owned(), pid: 1, label: String::new() };
+    Client::new(ClientId::from_random(bits << 64 | bits), who)
+}
+
+/// An exclusive claim that waits, and stays alive and granted for `window`.
+pub(crate) fn claim(store: &RedisStore, client: &Client, window: Duration) -> Op {
+    Op::Acquire(Claim {
+        id: client.fresh(),
+        inbox: client.inbox(),
+        who: Arc::clone(client.who()),
+        mode: Mode::Exclusive,
+        lease: Lease::new(ms(60_000)).unwrap(),
+        window,
+        fair: true,
+        patience: Patience::Queue,
+        not_after: store.time() + ms(60_000),
+        ballot: None,
+    })
 }

@@ -42,6 +42,7 @@ struct State {
     ghosts: Mutex<Vec<Vec<u8>>>,
     seen: Mutex<Vec<String>>,
     deaf: Mutex<bool>,
+    connections: Mutex<usize>,
     go: Notify,
 }
 
@@ -61,11 +62,13 @@ impl Proxy {
             ghosts: Mutex::default(),
             seen: Mutex::default(),
             deaf: Mutex::default(),
+            connections: Mutex::default(),
             go: Notify::new(),
         });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                *shared.connections.lock().unwrap() += 1;
                 tokio::spawn(carry(Arc::clone(&shared), client));
             }
         });
@@ -88,9 +91,14 @@ impl Proxy {
         self.state.seen.lock().unwrap().iter().filter(|seen| *seen == name).count()
     }
 
-    /// Lets what is held go on.
+    /// How often somebody connected.
+    pub(crate) fn connections(&self) -> usize {
+        *self.state.connections.lock().unwrap()
+    }
+
+    /// Lets the one thing that is held, or about to be, go on.
     pub(crate) fn let_go(&self) {
-        self.state.go.notify_waiters();
+        self.state.go.notify_one();
     }
 
     /// Whether news is swallowed.
