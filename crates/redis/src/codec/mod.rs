@@ -92,7 +92,7 @@ impl Codec {
     /// Reads the answer to [`Codec::peek`]: nothing when nobody holds or waits.
     ///
     /// # Errors
-    /// As for [`Codec::reply`].
+    /// As for [`Codec::reply`]. A key that is not a lock is refused as `WRONGTYPE`; listings pass it by.
     pub fn peeked(&self, answer: Value) -> Result<Option<RecordView>, Wrong> {
         let view = view::record(Items::of(answer)?)?;
         Ok(view.filter(|view| !view.holders.is_empty() || !view.waiters.is_empty()))

@@ -35,12 +35,13 @@ function f.busy()
   return reply
 end
 
+-- The second value says that the claim is new here.
 function f.acquire(c)
   local reply = f.settled(c)
   if reply then
     return reply
   elseif not r.more and not f.somebody_waits() and f.fits(c.mode, c.count, c.of) then
-    return f.granted(f.grant(c, c.lease))
+    return f.granted(f.grant(c, c.lease)), true
   elseif c.try == 1 then
     return f.busy()
   elseif r.waiting >= r.room then
@@ -50,5 +51,5 @@ function f.acquire(c)
   r.notice = r.notice or ahead == 0 or (c.fair == 1 and r.fairs == 0)
   f.admit(c)
   f.push(c)
-  return f.queued(ahead)
+  return f.queued(ahead), true
 end

@@ -37,20 +37,19 @@ function f.flush(waits, ends)
   local kept, gone = {'s', f.summary(waits, ends)}, {}
   for _, field in ipairs(order) do
     local value = cache[field]
-    if field == 'h1' then
-      value = nil
-    elseif value then
+    if value and field ~= 'h1' then
       kept[#kept + 1] = field
       kept[#kept + 1] = value
-    else
+    elseif field ~= 'h1' then
       gone[#gone + 1] = field
     end
   end
   if s and not r.known then
     redis.call('DEL', key)
   end
-  -- Without memory only a call that has already written may add a field: those that give room write the end first.
-  if r.known and not r.grows then
+  -- Without memory only a call that has already written may add a field: all but a new claim write the end first, also
+  -- where there is no key yet.
+  if not r.grows then
     redis.call('PEXPIREAT', key, ends)
   end
   f.send('HSET', kept)

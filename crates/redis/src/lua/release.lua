@@ -31,4 +31,5 @@ if not c then
 end
 -- The hand-off comes first: whoever waited stands before the one who comes back.
 f.settle()
-return f.finish({parted, f.acquire(c)})
+local verdict = f.acquire(c)
+return f.finish({parted, verdict})

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
-use bandog_core::op::{Body, Claim, Heartbeat, Op, Parted, Renew, Renewal, Verdict};
+use bandog_core::op::{Body, Claim, Heartbeat, Op, Parted, Refusal, Release, Renew, Renewal, Verdict};
 use bandog_core::time::RunId;
 use bandog_redis::{Codec, Keys, Value, Wrong};
 
@@ -96,6 +96,17 @@ fn without_memory_the_fast_paths_work_too() {
     store.ask("CONFIG SET maxmemory 1");
     assert!(matches!(store.renew(&claim), Body::Renewal(Renewal::Renewed { .. })));
     assert_eq!(store.release(&claim), Parted::Hold);
+}
+
+#[test]
+fn without_memory_a_release_is_remembered() {
+    let Some(mut store) = Store::start("without_memory_a_release_is_remembered", Limits::default()) else { return };
+    let claim = store.claim(1);
+    store.ask("CONFIG SET maxmemory 1");
+    let release = Release { id: claim.id, not_after: Some(claim.not_after), again: None };
+    assert!(matches!(store.apply(&Op::Release(release)), Ok(Body::Release(reply)) if reply.parted == Parted::Nothing));
+    assert_eq!(store.acquire(&claim), Ok(Verdict::Refused(Refusal::Done)), "the late copy of its claim");
+    assert!(store.int("PTTL lock:order:1") > 0);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::fake::Fake;
 use crate::tally::Tally;
 
 /// More cases than any of them has needed, by far.
-const CASES: u32 = 3_000;
-const LENGTH: usize = 60;
+const CASES: u32 = 2_000;
+const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
 const MISTAKES: [(&str, &str); 26] = [

@@ -3,6 +3,7 @@
 
 mod checks;
 mod hygiene;
+mod pause;
 mod refusals;
 mod runtimes;
 mod secrets;
