@@ -196,7 +196,8 @@ impl Listener {
 
     /// Delivers until the connection is cut or nobody listens any more.
     async fn serve(&mut self, link: Link) {
-        while !self.ended && !link.is_gone() {
+        // What arrived before a cut is in front of the word of it.
+        while !self.ended {
             match timeout(ROUND, self.events.recv()).await {
                 Ok(Some(Event::Listen(order))) => {
                     let channel = self.channel(order.inbox);

@@ -84,8 +84,11 @@ async fn server(url: &str) -> Result<(bandog_redis::RedisStore, Vec<(String, Str
         error => ConfigError::BadAddress { url: redacted(url), reason: error.to_string() },
     })?;
     let store = config.to_string();
-    let failed =
-        |error: bandog_core::store::StoreError| ConfigError::Store { store, kind: error.kind, message: error.message };
+    let failed = |error: bandog_core::store::StoreError| {
+        // Its own words begin with its name, which is told already.
+        let message = error.message.strip_prefix(&store).unwrap_or(&error.message).trim_start_matches([':', ' ']);
+        ConfigError::Store { kind: error.kind, message: message.to_owned(), store }
+    };
     let connected = if crate::blocking::is_blocking() || tokio::runtime::Handle::try_current().is_err() {
         elsewhere(config).await?
     } else {

@@ -90,13 +90,14 @@ impl Facts {
             }
         }
         let field = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
-        let run = field("run_id").and_then(run_id);
-        let (Some(run), Some(version), Some(role)) = (run, field("redis_version"), field("role")) else {
+        let (run, time) = (field("run_id").and_then(run_id), answers.last().and_then(time));
+        let (Some(run), Some(time), Some(version), Some(role)) = (run, time, field("redis_version"), field("role"))
+        else {
             return Err(unfit(format!("{config}: this is no Redis that could keep locks")));
         };
         Ok(Self {
             run,
-            time: answers.last().and_then(time).unwrap_or_default(),
+            time,
             version: version.to_owned(),
             role: role.to_owned(),
             cluster: field("redis_mode") == Some("cluster"),
