@@ -50,6 +50,22 @@ fn a_cut_batch_is_unknown_to_its_last_call() {
 }
 
 #[test]
+fn a_connection_that_was_closed_while_idle_costs_nothing() {
+    if_possible(async {
+        let (server, proxy, store) = behind_a_proxy().await;
+        for _ in 0..5 {
+            let before = proxy.connections();
+            let mut connection = server.connection();
+            redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").exec(&mut connection).unwrap();
+            // Nothing tells when the word of it has come all the way.
+            tokio::time::sleep(ms(100)).await;
+            store.apply(name(), Op::Inspect).await.unwrap();
+            assert_eq!(proxy.connections(), before + 1);
+        }
+    });
+}
+
+#[test]
 fn what_cannot_be_sent_is_not_executed_and_tried_seldom() {
     if_possible(async {
         let (server, proxy, store) = behind_a_proxy().await;

@@ -31,6 +31,16 @@ fn a_replica_is_refused() {
 }
 
 #[test]
+fn a_node_of_a_cluster_is_refused() {
+    if_possible(async {
+        let server = Server::with(&["--cluster-enabled", "yes"]);
+        let error = refused(&server.url()).await;
+        assert_eq!(error.kind, StoreErrorKind::Unfit);
+        assert!(error.message.contains("cluster"), "{error}");
+    });
+}
+
+#[test]
 fn a_server_that_evicts_is_refused_if_strict() {
     on_a_server(async |server| {
         let _: String = server.run("CONFIG SET maxmemory-policy allkeys-lru");

@@ -105,3 +105,14 @@ fn a_claim_from_another_runtime_does_not_wait_for_one_that_stands_still() {
     drop(runtime().block_on(async { soon("the lock", locks.mutex("job").acquire()).await.unwrap() }));
     drop(still);
 }
+
+#[test]
+fn a_runtime_without_io_or_time_is_told_so() {
+    if server::is_missing() {
+        return;
+    }
+    let server = Server::start();
+    let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let error = bare.block_on(Locks::connect(&server.url())).unwrap_err();
+    assert!(error.to_string().contains("lacks I/O or time"), "{error}");
+}
