@@ -153,9 +153,10 @@ fn flag(option: &'static str, value: String) -> Result<bool, UrlError> {
 }
 
 fn duration(option: &'static str, value: String) -> Result<Duration, UrlError> {
-    match humantime::parse_duration(&value) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(UrlError::Value { option, value, expected: "a duration such as 500ms or 2s" }),
+    let seconds = || value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    match humantime::parse_duration(&value).ok().or_else(seconds) {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(UrlError::Value { option, value, expected: "a duration such as 500ms or 2s, or seconds" }),
     }
 }
 
@@ -211,6 +212,7 @@ mod tests {
         assert_eq!(config.tls.ca, Some("/c".into()));
         assert_eq!((config.tls.cert, config.tls.key), (Some("/d".into()), Some("/e".into())));
         assert_eq!(config.connect_timeout, Duration::from_secs(1));
+        assert_eq!(read("redis://h?connect_timeout=0.5").unwrap().connect_timeout, Duration::from_millis(500));
     }
 
     #[test]
@@ -236,6 +238,7 @@ mod tests {
             "redis://h?nodelay=perhaps",
             "redis://h?connect_timeout=0s",
             "redis://h?connect_timeout=soon",
+            "redis://h?connect_timeout=-1",
             "rediss://h?cert=/c",
             "rediss://h?key=/c",
             "redis://h?ca=/c",
