@@ -27,7 +27,7 @@ async fn behind_a_proxy() -> (Arc<Server>, Proxy, RedisStore) {
 fn what_was_sent_and_not_answered_is_unknown() {
     if_possible(async {
         let (_server, proxy, store) = behind_a_proxy().await;
-        for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        for fault in [Fault::LoseRequest, Fault::TearRequest, Fault::LoseReply, Fault::TearReply] {
             drop(proxy.plan("inspect", fault));
             let error = store.apply(name(), Op::Inspect).await.unwrap_err();
             assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unavailable, Outcome::Unknown), "{fault:?}");

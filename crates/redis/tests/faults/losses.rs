@@ -6,7 +6,7 @@ use crate::on_stage;
 use crate::support::proxy::Fault;
 use crate::support::{ms, soon};
 
-const LOSSES: [Fault; 2] = [Fault::LoseRequest, Fault::LoseReply];
+const LOSSES: [Fault; 4] = [Fault::LoseRequest, Fault::TearRequest, Fault::LoseReply, Fault::TearReply];
 
 #[test]
 fn schedule_22_an_acquire_is_lost_on_the_way() {

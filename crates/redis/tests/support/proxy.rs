@@ -19,8 +19,12 @@ use super::Server;
 pub(crate) enum Fault {
     /// It does not arrive, and the connection is cut.
     LoseRequest,
+    /// Half of it arrives, and the connection is cut.
+    TearRequest,
     /// It is executed, the reply does not arrive, and the connection is cut.
     LoseReply,
+    /// It is executed, half of the reply arrives, and the connection is cut.
+    TearReply,
     /// It and all behind it wait for [`Proxy::let_go`].
     HoldRequest,
     /// Its reply and all behind it wait for [`Proxy::let_go`].
@@ -164,6 +168,8 @@ async fn requests(
             let fault = state.plan_for(&name(&request));
             match fault {
                 Some(Fault::LoseRequest) => return,
+                // Whether it still gets there or not: the connection is cut.
+                Some(Fault::TearRequest) => return drop(server.write_all(&request[..length / 2]).await),
                 Some(Fault::Ghost) => return state.ghosts.lock().unwrap().push(request),
                 Some(Fault::Twice) => state.ghosts.lock().unwrap().push(request.clone()),
                 Some(Fault::HoldRequest) => state.go.notified().await,
@@ -195,6 +201,7 @@ async fn replies(
                 let fault = expected.lock().unwrap().pop_front().flatten();
                 match fault {
                     Some(Fault::LoseReply) => return,
+                    Some(Fault::TearReply) => return drop(client.write_all(&reply[..length / 2]).await),
                     Some(Fault::HoldReply) => state.go.notified().await,
                     _ => {}
                 }
