@@ -109,7 +109,7 @@ pub enum OnBusy {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store and messages")]
 pub struct StoreArgs {
-    /// Where the locks are: sqlite:PATH, or sqlite: for a file in your state directory [default: sqlite:]
+    /// Where the locks are: redis://HOST, sqlite:PATH, or sqlite: for a file in your state directory [default: sqlite:]
     #[arg(long, value_name = "URL", env = "BANDOG_STORE", hide_env_values = true)]
     pub store: Option<String>,
     /// A TOML file with options [default: ~/.config/bandog/config.toml, then /etc/bandog/config.toml]

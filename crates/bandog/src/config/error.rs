@@ -88,6 +88,14 @@ pub enum ConfigError {
         /// What there is.
         known: &'static [&'static str],
     },
+    /// A store URL whose address cannot be read.
+    #[error("{url:?} cannot be read: {reason}")]
+    BadAddress {
+        /// As given, without its password.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A store that could not be opened.
     #[error("store {store} could not be opened: {message}")]
     Store {

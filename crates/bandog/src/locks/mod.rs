@@ -45,15 +45,18 @@ impl Locks {
     /// | `memory:NAME` | shared by everyone in this process who names it |
     /// | `sqlite:PATH` | a file, shared by the processes of one machine (feature `sqlite`) |
     /// | `sqlite:` | the file `bandog/locks.db` in the user's state directory |
+    /// | `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]` | a Redis server (feature `redis`, on by default) |
+    /// | `rediss://…` | the same over TLS |
+    /// | `redis+unix://[[USER]:PASSWORD@]/PATH` | the same over a socket |
     ///
-    /// A file is opened, and made where it is missing, there and then. Options come from the query (`memory:?lease=10s&fair=true`), before that from the environment (`BANDOG_LEASE`),
+    /// A file is opened, and made where it is missing, there and then; a server is connected to, and checked. Options come from the query (`memory:?lease=10s&fair=true`), before that from the environment (`BANDOG_LEASE`),
     /// before that from the defaults.
     ///
     /// # Errors
     /// [`ConfigError`] names what is wrong with the URL or an option.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves no client behind; these stores need no connection, so it is ready at its first poll.
+    /// Dropping the future leaves no client behind. Memory and files need no connection: there it is ready at its first poll.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -25,19 +25,29 @@ impl LocksBuilder {
     /// ```
     pub async fn connect(mut self, url: &str) -> Result<Locks, ConfigError> {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
-        self = match address.split_once(':') {
-            Some(("memory", "")) => self.store(MemoryStore::new()),
-            Some(("memory", name)) => self.store(MemoryStore::named(name)),
+        let options;
+        (self, options) = match address.split_once(':') {
+            Some(("memory", "")) => (self.store(MemoryStore::new()), pairs(query)),
+            Some(("memory", name)) => (self.store(MemoryStore::named(name)), pairs(query)),
             #[cfg(feature = "sqlite")]
-            Some(("sqlite", path)) => self.store(file(path)?),
+            Some(("sqlite", path)) => (self.store(file(path)?), pairs(query)),
+            #[cfg(feature = "redis")]
+            Some(("redis" | "rediss" | "redis+unix", _)) => {
+                let (store, rest) = server(url).await?;
+                (self.store(store), rest)
+            }
             _ => return Err(ConfigError::BadUrl { url: redacted(url), known: KNOWN }),
         };
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
-            self = self.set(option, value)?;
+        for (option, value) in options {
+            self = self.set(&option, &value)?;
         }
         self.build()
     }
+}
+
+fn pairs(query: &str) -> Vec<(String, String)> {
+    let given = query.split('&').filter(|pair| !pair.is_empty());
+    given.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(o, v)| (o.to_owned(), v.to_owned())).collect()
 }
 
 const KNOWN: &[&str] = &[
@@ -47,6 +57,12 @@ const KNOWN: &[&str] = &[
     "sqlite:",
     #[cfg(feature = "sqlite")]
     "sqlite:PATH",
+    #[cfg(feature = "redis")]
+    "redis://HOST",
+    #[cfg(feature = "redis")]
+    "rediss://HOST",
+    #[cfg(feature = "redis")]
+    "redis+unix:///PATH",
 ];
 
 #[cfg(feature = "sqlite")]
@@ -74,6 +90,49 @@ fn place(path: &str, home: Option<PathBuf>, default: impl Fn() -> Option<PathBuf
     }
 }
 
+/// Connects to a server; gives back the options that are not the store's own.
+#[cfg(feature = "redis")]
+async fn server(url: &str) -> Result<(bandog_redis::RedisStore, Vec<(String, String)>), ConfigError> {
+    use bandog_redis::{RedisConfig, RedisStore, UrlError};
+    let (config, rest) = RedisConfig::from_url(url).map_err(|error| match error {
+        UrlError::Value { option, value, expected } => {
+            ConfigError::BadValue { option: option.to_owned(), value, expected }
+        }
+        error => ConfigError::BadAddress { url: redacted(url), reason: error.to_string() },
+    })?;
+    let store = config.to_string();
+    let failed = |error: bandog_core::store::StoreError| {
+        // Its own words begin with its name, which is told already.
+        let message = error.message.strip_prefix(&store).unwrap_or(&error.message).trim_start_matches([':', ' ']);
+        ConfigError::Store { kind: error.kind, message: message.to_owned(), store }
+    };
+    let connected = if crate::blocking::is_blocking() || tokio::runtime::Handle::try_current().is_err() {
+        elsewhere(config).await?
+    } else {
+        RedisStore::connect(config).await
+    };
+    connected.map(|store| (store, rest)).map_err(failed)
+}
+
+/// Connects on a thread of its own: the caller has no runtime, or stands in its way. What is connected there is connected
+/// again where it is used.
+#[cfg(feature = "redis")]
+async fn elsewhere(
+    config: bandog_redis::RedisConfig,
+) -> Result<Result<bandog_redis::RedisStore, bandog_core::store::StoreError>, ConfigError> {
+    let failed = |error: std::io::Error| ConfigError::Thread(error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let connect = move || {
+        let connected = runtime.block_on(bandog_redis::RedisStore::connect(config));
+        // Its connection ends first: whoever is told finds it gone, not dying.
+        drop(runtime);
+        drop(tell.send(connected));
+    };
+    std::thread::Builder::new().name("bandog-connect".into()).spawn(connect).map_err(failed)?;
+    told.await.map_err(|_| ConfigError::Thread("it ended before it was connected".to_owned()))
+}
+
 // An address may carry a password.
 fn redacted(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
@@ -83,7 +142,7 @@ fn redacted(url: &str) -> String {
 }
 
 #[cfg(all(test, feature = "sqlite"))]
-mod tests {
+mod file_tests {
     use super::*;
 
     #[test]
@@ -97,5 +156,39 @@ mod tests {
         assert_eq!(error.to_string(), r#"sqlite="//locks.db" is not a path: one colon, then the path, and no //"#);
         assert_eq!(place("~/x", None, || None), Err(ConfigError::NoHome));
         assert_eq!(place("", None, || None), Err(ConfigError::NoHome));
+    }
+}
+
+#[cfg(all(test, feature = "redis"))]
+mod server_tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    async fn refused(url: &str) -> ConfigError {
+        Locks::builder().connect(url).await.expect_err(url)
+    }
+
+    #[tokio::test]
+    async fn wrong_urls_are_told_without_their_password() {
+        for url in ["redis://:s3cret@host:port", "rediss://:s3cret@", "redis+unix://:s3cret@", "rediz://:s3cret@host"] {
+            let error = refused(url).await;
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+            assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+        }
+        assert!(matches!(refused("redis://host?nodelay=perhaps").await, ConfigError::BadValue { .. }));
+    }
+
+    #[test]
+    fn a_server_can_be_asked_for_without_a_runtime() {
+        let error = crate::blocking::Locks::connect("redis+unix:///nowhere/socket").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_unavailable() {
+        let error = refused("redis+unix://ann:s3cret@/nowhere/socket?lease=5s").await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+        assert!(error.to_string().contains("redis+unix:///nowhere/socket"), "{error}");
     }
 }

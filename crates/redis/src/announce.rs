@@ -1,0 +1,41 @@
+//! A notice of every release, for whoever watches a server: off unless the URL says `announce=true`. [`calls`](crate::calls) makes it.
+//!
+//! It goes out after the release took effect, is not waited for, and may be lost. No lock rests on it.
+
+use std::sync::Arc;
+
+use bandog_core::name::LockName;
+use bandog_core::op::{Body, Op, Parted, Reply};
+use tokio::runtime::Handle;
+
+use crate::config::RedisConfig;
+use crate::topology::Lane;
+
+/// What the channels of notices begin with; the lock's name follows.
+pub(crate) fn channels(config: &RedisConfig) -> String {
+    format!("{}release:", config.prefix)
+}
+
+/// Tells that a hold was released, if this is what the reply says.
+pub(crate) fn tell(lane: &Arc<Lane>, name: &LockName, op: &Op, reply: &Reply) {
+    let config = &lane.shared.site.config;
+    let (Op::Release(release), Body::Release(released)) = (op, &reply.body) else { return };
+    if !config.announce || released.parted != Parted::Hold {
+        return;
+    }
+    // A lane that was just answered has a runtime to go on with.
+    let Ok(runtime) = Handle::try_current() else { return };
+    let (channel, notice) = (format!("{}{name}", channels(config)), notice(config, name, release, reply));
+    let lane = Arc::clone(lane);
+    runtime.spawn(async move {
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(channel).arg(notice);
+        drop(lane.ask(vec![publish]).await);
+    });
+}
+
+fn notice(config: &RedisConfig, name: &LockName, release: &bandog_core::op::Release, reply: &Reply) -> String {
+    // Names hold no control characters: nothing else needs escaping.
+    let key = format!("{}{name}", config.prefix).replace('\\', "\\\\").replace('"', "\\\"");
+    format!(r#"{{"lockKey":"{key}","releaseTime":{},"holder":"{}"}}"#, reply.at.millis(), release.id.public())
+}

@@ -1,0 +1,115 @@
+//! Operations through a lane: encoded, sent by digest, sent whole where the server has forgotten the script, and settled.
+
+use std::sync::{Arc, LazyLock};
+
+use bandog_core::name::LockName;
+use bandog_core::op::{Op, Reply};
+use bandog_core::store::StoreError;
+use bandog_core::time::{Moment, RunId};
+use redis::Cmd;
+
+use crate::announce;
+use crate::codec::Call;
+use crate::script::Script;
+use crate::topology::{Lane, unreadable};
+use crate::value::{Value, Wrong};
+
+/// The server's answer to one call.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) value: Value,
+    run: RunId,
+    sent: Moment,
+    received: Moment,
+}
+
+/// Runs scripts in one pipeline. Those whose script was forgotten did nothing, and are sent again with its text.
+///
+/// They then run behind the others: in this one case calls of one pipeline can change places.
+pub(crate) async fn run(lane: &Arc<Lane>, calls: &[Call]) -> Vec<Result<Outcome, StoreError>> {
+    let mut outcomes = pass(lane, calls.iter().map(by_digest).collect()).await;
+    let is_forgotten = |outcome: &Result<Outcome, StoreError>| matches!(outcome, Ok(Outcome { value: Value::Error(text), .. }) if text.starts_with("NOSCRIPT"));
+    let forgotten: Vec<usize> = (0..outcomes.len()).filter(|at| is_forgotten(&outcomes[*at])).collect();
+    if !forgotten.is_empty() {
+        let again = pass(lane, forgotten.iter().map(|at| by_text(&calls[*at])).collect()).await;
+        forgotten.into_iter().zip(again).for_each(|(at, outcome)| outcomes[at] = outcome);
+    }
+    outcomes
+}
+
+async fn pass(lane: &Arc<Lane>, commands: Vec<Cmd>) -> Vec<Result<Outcome, StoreError>> {
+    let count = commands.len();
+    match lane.ask(commands).await {
+        Ok(mut answered) => {
+            let values = std::mem::take(&mut answered.values);
+            // What was the master is none any more: its name may lead to the new one.
+            if values.iter().any(|value| matches!(value, Value::Error(text) if text.starts_with("READONLY"))) {
+                lane.leave(&answered);
+            }
+            let (run, sent, received) = (answered.run, answered.sent, answered.received);
+            values.into_iter().map(|value| Ok(Outcome { value, run, sent, received })).collect()
+        }
+        Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
+    }
+}
+
+/// Applies operations, one result each, and settles what they leave over.
+pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Result<Reply, StoreError>> {
+    if asked.is_empty() {
+        return Vec::new();
+    }
+    let codec = &lane.shared.site.codec;
+    let calls: Vec<Call> = asked.iter().map(|(name, op)| codec.call(name, op)).collect();
+    let mut replies = Vec::with_capacity(asked.len());
+    for (outcome, (name, op)) in run(lane, &calls).await.into_iter().zip(asked) {
+        replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
+    }
+    for (reply, (name, op)) in replies.iter_mut().zip(asked) {
+        if let Ok(reply) = reply {
+            announce::tell(lane, name, op, reply);
+            settle(lane, name, reply).await;
+        }
+    }
+    replies
+}
+
+// The operation took effect whatever comes of this: what is left over is settled by whoever comes next.
+async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
+    while reply.more {
+        let call = lane.shared.site.codec.call(name, &Op::Tend);
+        let Some(Ok(outcome)) = run(lane, &[call]).await.pop() else { return };
+        let Ok(tended) = read(lane, name, &Op::Tend, outcome) else { return };
+        reply.more = tended.more;
+    }
+}
+
+fn read(lane: &Lane, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
+    let site = &lane.shared.site;
+    let Outcome { value, run, sent, received } = outcome;
+    let wrong = |wrong: Wrong| unreadable(&site.config, Some(name), wrong);
+    let reply = site.codec.reply(op, run, value).map_err(wrong)?;
+    site.clock.note(reply.at, sent, received);
+    Ok(reply)
+}
+
+fn by_digest(call: &Call) -> Cmd {
+    static DIGESTS: LazyLock<Vec<(Script, String)>> = LazyLock::new(|| {
+        let digest = |script: Script| redis::Script::new(script.text()).get_hash().to_owned();
+        Script::ALL.into_iter().map(|script| (script, digest(script))).collect()
+    });
+    let digest = DIGESTS.iter().find(|(script, _)| *script == call.script).map_or("", |(_, digest)| digest);
+    command("EVALSHA", digest, call)
+}
+
+fn by_text(call: &Call) -> Cmd {
+    command("EVAL", call.script.text(), call)
+}
+
+fn command(how: &str, script: &str, call: &Call) -> Cmd {
+    let mut command = redis::cmd(how);
+    command.arg(script).arg(1).arg(&call.key[..]);
+    for argument in &call.args {
+        command.arg(&argument[..]);
+    }
+    command
+}

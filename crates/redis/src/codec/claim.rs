@@ -1,0 +1,74 @@
+//! A claim as the scripts see it: numbers that they calculate with, and bytes about its client that they only keep.
+
+use std::sync::Arc;
+
+use bandog_core::holder::{HolderId, PublicId, Who};
+use bandog_core::mode::{Kind, Mode};
+use bandog_core::op::{Claim, Patience};
+
+use crate::keys::inbox_digits;
+use crate::value::Wrong;
+
+use super::pack::Pack;
+
+const INBOX: usize = 16;
+const SHORT: Wrong = Wrong::Nonsense("a claim's bytes are cut short");
+
+/// The secret id: 16 bytes of client, 8 of sequence, in the order that ids compare in.
+pub(super) fn id(id: HolderId) -> Vec<u8> {
+    [&id.client.to_bits().to_be_bytes()[..], &id.seq.to_be_bytes()].concat()
+}
+
+/// The numbers of a claim, in the order of `acquire_head.lua`.
+pub(super) fn numbers(pack: &mut Pack, claim: &Claim) {
+    let (mode, count, of) = match claim.mode {
+        Mode::Exclusive => (0, 0, 0),
+        Mode::Shared => (1, 0, 0),
+        Mode::Permits { count, of } => (2, count.get(), of.get()),
+    };
+    pack.byte(mode).millis(claim.lease.length());
+    pack.number(claim.not_after.millis()).number(claim.ballot.unwrap_or_default().micros());
+    pack.small(count).small(of).millis(claim.window).millis(claim.window.saturating_mul(2));
+    pack.flag(claim.fair).flag(claim.patience == Patience::Try);
+}
+
+/// What is kept as it is: the secret id, the inbox, the public id, and who. Replies show it without the secret id.
+pub(super) fn card(claim: &Claim) -> Vec<u8> {
+    let who = &claim.who;
+    let mut pack = Pack::after(&id(claim.id));
+    pack.raw(&inbox_digits(claim.inbox)).raw(&claim.id.public().to_bits().to_be_bytes()).small(who.pid);
+    let host = who.host.as_bytes();
+    pack.small(u32::try_from(host.len()).unwrap_or(u32::MAX)).raw(host).raw(who.label.as_bytes());
+    pack.done()
+}
+
+/// Reads what a reply shows of a [`card`].
+pub(super) fn known(shown: &[u8]) -> Result<(PublicId, Arc<Who>), Wrong> {
+    let rest = shown.get(INBOX..).ok_or(SHORT)?;
+    let (public, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+    let (pid, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+    let (length, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| SHORT)?;
+    let (host, label) = rest.split_at_checked(length).ok_or(SHORT)?;
+    let who = Who { host: text(host)?, pid: u32::from_be_bytes(*pid), label: text(label)? };
+    Ok((PublicId::from_bits(u64::from_be_bytes(*public)), Arc::new(who)))
+}
+
+pub(super) fn text(bytes: &[u8]) -> Result<String, Wrong> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| Wrong::Nonsense("words that are not text"))
+}
+
+/// The kind of a record whose scripts give this capacity.
+pub(super) fn kind(capacity: u32) -> Kind {
+    if capacity == 0 { Kind::ReadWrite } else { Kind::Semaphore { capacity } }
+}
+
+/// The mode of an entry in a record of this capacity.
+pub(super) fn mode(number: u32, count: u32, capacity: u32) -> Result<Mode, Wrong> {
+    match number {
+        0 => Ok(Mode::Exclusive),
+        1 => Ok(Mode::Shared),
+        2 => Mode::permits(count, capacity).map_err(|_| Wrong::Nonsense("permits that do not fit")),
+        _ => Err(Wrong::Nonsense("an unknown mode")),
+    }
+}

@@ -1,0 +1,40 @@
+//! What the scripts publish: a letter, what belongs to it, and the lock's key. Never the secret id.
+
+use bandog_core::op::News;
+use bandog_core::store::Push;
+use bandog_core::time::RunId;
+use bandog_core::token::Stamp;
+
+use crate::keys::Keys;
+use crate::value::Wrong;
+
+use super::claim::text;
+
+pub(super) fn read(keys: &Keys, run: RunId, payload: &[u8]) -> Result<Push, Wrong> {
+    let (news, key) = news(payload).ok_or(Wrong::Nonsense("news cut short"))?;
+    let name = keys.name(key).ok_or(Wrong::Nonsense("news of no lock of ours"))?;
+    Ok(Push { name, run, news: news? })
+}
+
+fn news(payload: &[u8]) -> Option<(Result<News, Wrong>, &[u8])> {
+    let (letter, rest) = payload.split_first()?;
+    match letter {
+        b'G' => {
+            let (seq, rest) = number(rest)?;
+            let (stamp, rest) = number(rest)?;
+            Some((Ok(News::Granted { seq, stamp: Stamp::from_micros(stamp) }), rest))
+        }
+        b'W' => rest.split_first().map(|(fair, rest)| (Ok(News::Waiting { fair: *fair == b'1' }), rest)),
+        b'R' => {
+            let (seq, rest) = number(rest)?;
+            let (length, rest) = rest.split_first_chunk()?;
+            let (reason, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+            Some((text(reason).map(|reason| News::Revoked { seq, reason }), rest))
+        }
+        _ => None,
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    bytes.split_first_chunk().map(|(number, rest)| (u64::from_be_bytes(*number), rest))
+}

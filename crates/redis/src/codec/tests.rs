@@ -1,0 +1,119 @@
+//! Answers that our scripts never give, and secrets that must not leave.
+
+use std::sync::Arc;
+
+use bandog_core::holder::{ClientId, HolderId, Who};
+use bandog_core::lease::{self, Lease};
+use bandog_core::mode::Mode;
+use bandog_core::op::{Claim, Heartbeat, News, Patience, Renew, Upgrade};
+use bandog_core::time::LeaseTime;
+
+use super::*;
+
+const SECRET: u128 = 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210;
+
+fn codec() -> Codec {
+    Codec::new(Keys::default(), Limits::default())
+}
+
+fn claim() -> Claim {
+    let id = HolderId { client: ClientId::from_random(SECRET), seq: 9 };
+    Claim {
+        id,
+        inbox: id.client.inbox(),
+        who: Arc::new(Who { host: "h".into(), pid: 1, label: "l".into() }),
+        mode: Mode::Shared,
+        lease: Lease::new(lease::MIN).unwrap(),
+        window: Duration::MAX,
+        fair: false,
+        patience: Patience::Queue,
+        not_after: LeaseTime::FAR,
+        ballot: None,
+    }
+}
+
+fn every_op() -> Vec<Op> {
+    let (claim, id) = (claim(), claim().id);
+    let again = Some(Box::new(claim.clone()));
+    vec![
+        Op::Acquire(claim.clone()),
+        Op::Renew(Renew { id, lease: claim.lease }),
+        Op::Heartbeat(Heartbeat { inbox: claim.inbox, ids: vec![id], alive: Duration::ZERO }),
+        Op::Release(Release { id, not_after: None, again: None }),
+        Op::Release(Release { id, not_after: Some(LeaseTime::ZERO), again }),
+        Op::Upgrade(Upgrade { from: id, claim }),
+        Op::Downgrade(id),
+        Op::Revoke(Revoke { target: Target::Holder(id.public()), reason: "r".into(), now: false }),
+        Op::Inspect,
+        Op::Tend,
+    ]
+}
+
+/// Short lists of all sorts of things.
+fn nonsense() -> Vec<Value> {
+    let words = [
+        Value::Int(0),
+        Value::Int(1),
+        Value::Int(2),
+        Value::Int(4),
+        Value::Int(-1),
+        Value::Int(i64::MAX),
+        Value::Bytes(vec![0xff; 60]),
+        Value::Bytes(Vec::new()),
+        Value::Array(Vec::new()),
+        Value::Array(vec![Value::Array(vec![Value::Int(1)])]),
+        Value::Nil,
+    ];
+    let mut found: Vec<Value> = words.to_vec();
+    for seed in 0..20_000_usize {
+        let length = 1 + seed % 9;
+        let word = |at: usize| words[(seed * 31 + at * (seed / 11 + 7)) % words.len()].clone();
+        let head = [Value::Int(5), Value::Int(0)].into_iter().take(seed % 3);
+        found.push(Value::Array(head.chain((0..length).map(word)).collect()));
+    }
+    found
+}
+
+#[test]
+fn nonsense_is_an_error_and_never_a_panic() {
+    let (codec, mut wrong) = (codec(), 0);
+    for op in every_op() {
+        for answer in nonsense() {
+            wrong += u32::from(codec.reply(&op, RunId(1), answer).is_err());
+        }
+        assert_eq!(codec.reply(&op, RunId(1), Value::Array(Vec::new())), Err(Wrong::Nonsense("a number was expected")));
+    }
+    nonsense().into_iter().for_each(|answer| drop(codec.peeked(answer)));
+    assert!(wrong > 150_000, "only {wrong} of 200,000 answers were found wrong");
+    let refused = codec.reply(&Op::Tend, RunId(1), Value::Error("OOM command not allowed".into())).unwrap_err();
+    assert_eq!(refused.word(), Some("OOM"));
+}
+
+#[test]
+fn an_answer_that_goes_on_is_refused() {
+    let renew = Op::Renew(Renew { id: claim().id, lease: claim().lease });
+    let answer = |extra: &[Value]| Value::Array([&[Value::Int(5), Value::Int(0), Value::Int(0)], extra].concat());
+    assert!(codec().reply(&renew, RunId(1), answer(&[])).is_ok());
+    assert!(codec().reply(&renew, RunId(1), answer(&[Value::Int(1)])).is_err());
+}
+
+#[test]
+fn news_cut_short_is_an_error() {
+    let codec = codec();
+    let whole = [&b"R"[..], &9_u64.to_be_bytes(), &3_u32.to_be_bytes(), b"why", b"lock:a"].concat();
+    let push = codec.push(RunId(3), &whole).unwrap();
+    assert_eq!((push.name.as_str(), push.run), ("a", RunId(3)));
+    assert_eq!(push.news, News::Revoked { seq: 9, reason: "why".into() });
+    for length in 0..whole.len() {
+        assert!(codec.push(RunId(3), &whole[..length]).is_err(), "{length}");
+    }
+    assert!(codec.push(RunId(3), b"X").is_err());
+}
+
+#[test]
+fn a_call_in_a_log_keeps_the_secret() {
+    for op in every_op() {
+        let shown = format!("{:?}", codec().call(&LockName::new("a").unwrap(), &op));
+        assert!(shown.contains("lock:a") && shown.len() < 80, "{shown}");
+    }
+}

@@ -1,0 +1,47 @@
+//! Locks in Redis: the ledger as Lua scripts, one hash per lock, the codec around them, and the connections.
+//!
+//! [`RedisStore`] is a [`Store`](bandog_core::store::Store). `docs/redis.md` tells users how to connect and what a server needs; decision 0015 tells why the
+//! connections are so.
+//!
+//! ```text
+//! RedisStore ─► calls ─► Codec ─► Lane ─► Link (connection) ─► scripts in the server     the way of a call
+//!                                                                   │ PUBLISH
+//! Inbox ◄─ inbox (thread, connection of its own) ◄──────────────────┘                    the way of news
+//! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `store`, `calls`, `list`, `announce` | the handle, what it sends, how it lists, and notices of releases |
+//! | `topology` | lanes and links: opening, order, checks, and what each failure means |
+//! | `inbox`, `clock`, `config` | the thread that hears news, the server's clock as replies tell it, and the URL |
+//! | `codec`, `keys`, `script`, `value` | calls and answers as bytes, without any I/O |
+//!
+//! # The codec
+//! A connection takes a [`Call`] from the [`Codec`], runs its [`Script`] with one key, and gives the answer back to the
+//! codec as a [`Value`]; what arrives on an inbox's channel goes through [`Codec::push`]. Neither does I/O, so the same
+//! code serves any client, a cluster, and the tests, which run the scripts without a server.
+//!
+//! # Invariants
+//! - The scripts answer as [`bandog_core::ledger::Record::apply`] does, reply for reply and effect for effect.
+//! - One key per lock, and no script touches another.
+//! - Whatever a server answers, decoding gives an error and never panics.
+
+mod announce;
+mod calls;
+mod clock;
+mod codec;
+mod config;
+mod inbox;
+mod keys;
+mod list;
+mod script;
+mod store;
+mod topology;
+mod value;
+
+pub use codec::{Call, Codec};
+pub use config::{OPTIONS, RedisConfig, UrlError};
+pub use keys::{DEFAULT_PREFIX, Keys};
+pub use script::Script;
+pub use store::RedisStore;
+pub use value::{Value, Wrong};

@@ -1,0 +1,107 @@
+//! A piece of a listing: a few steps of `SCAN`, and a look at every lock that it finds. `KEYS` is never used.
+//!
+//! Where a piece ends inside a step of the scan, the next one begins with the same step and leaves out what was listed: the
+//! names of a step are taken in order, and the last one is remembered beside the cursor.
+
+use std::sync::Arc;
+
+use bandog_core::name::LockName;
+use bandog_core::op::RecordView;
+use bandog_core::pattern::Pattern;
+use bandog_core::store::{Listing, Page, StoreError, StoreErrorKind};
+
+use crate::calls;
+use crate::topology::{Lane, refused, unreadable};
+use crate::value::{Value, Wrong};
+
+/// Rows per page unless the caller says otherwise.
+const PAGE: usize = 256;
+/// Keys that the server looks at in one step.
+const STEP: usize = 256;
+/// Steps in one piece: a listing of few locks among many other keys comes in many pieces, each of them short.
+const STEPS: usize = 32;
+
+pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, StoreError> {
+    let unsupported = |message: String| StoreError::not_executed(StoreErrorKind::Unsupported, message);
+    let pattern =
+        Pattern::new(query.pattern.as_deref().unwrap_or("*")).map_err(|error| unsupported(error.to_string()))?;
+    let start = Place::read(query.after.as_deref().unwrap_or("0:"))
+        .ok_or_else(|| unsupported("the listing cannot go on from there".to_owned()))?;
+    let limit = if query.limit == 0 { PAGE } else { query.limit };
+    let (mut place, mut rows) = (start, Vec::new());
+    for _ in 0..STEPS {
+        let (next, names) = step(lane, place.cursor).await?;
+        let mut names: Vec<_> =
+            names.into_iter().filter(|name| pattern.matches(name.as_str()) && name.as_str() > &*place.last).collect();
+        names.sort_unstable();
+        names.dedup();
+        rows.extend(look(lane, names).await?);
+        if rows.len() > limit {
+            rows.truncate(limit);
+            place.last = rows.last().map(|(name, _)| name.to_string()).unwrap_or_default();
+            return Ok(Page { rows, next: Some(place.write()) });
+        }
+        place = Place { cursor: next, last: String::new() };
+        if next == 0 || rows.len() == limit {
+            break;
+        }
+    }
+    let next = Some(place).filter(|place| place.cursor != 0).map(|place| place.write());
+    Ok(Page { rows, next })
+}
+
+/// Where a listing goes on: a cursor of the server's, and the last name that was listed of its step.
+struct Place {
+    cursor: u64,
+    last: String,
+}
+
+impl Place {
+    fn read(text: &str) -> Option<Self> {
+        let (cursor, last) = text.split_once(':')?;
+        Some(Self { cursor: cursor.parse().ok()?, last: last.to_owned() })
+    }
+
+    fn write(&self) -> String {
+        format!("{}:{}", self.cursor, self.last)
+    }
+}
+
+async fn step(lane: &Arc<Lane>, cursor: u64) -> Result<(u64, Vec<LockName>), StoreError> {
+    let site = &lane.shared.site;
+    let mut scan = redis::cmd("SCAN");
+    scan.arg(cursor).arg("MATCH").arg(site.codec.keys().glob()).arg("COUNT").arg(STEP).arg("TYPE").arg("hash");
+    let answer = lane.ask(vec![scan]).await?.values.pop();
+    let nonsense = || unreadable(&site.config, None, Wrong::Nonsense("no step of a scan"));
+    let parts = match answer {
+        Some(Value::Array(parts)) => parts,
+        Some(Value::Error(text)) => return Err(refused(&site.config, None, &text)),
+        _ => return Err(nonsense()),
+    };
+    let [Value::Bytes(next), Value::Array(keys)] = &parts[..] else { return Err(nonsense()) };
+    let next = std::str::from_utf8(next).ok().and_then(|next| next.parse().ok()).ok_or_else(nonsense)?;
+    let name = |key: &Value| match key {
+        Value::Bytes(key) => site.codec.keys().name(key),
+        _ => None,
+    };
+    Ok((next, keys.iter().filter_map(name).collect()))
+}
+
+async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Vec<(LockName, RecordView)>, StoreError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let codec = &lane.shared.site.codec;
+    let calls: Vec<_> = names.iter().map(|name| codec.peek(name)).collect();
+    let mut rows = Vec::new();
+    for (name, outcome) in names.into_iter().zip(calls::run(lane, &calls).await) {
+        match codec.peeked(outcome?.value) {
+            Ok(Some(view)) => rows.push((name, view)),
+            Ok(None) => {}
+            // Somebody else's hash, or something that took its place just now: no lock, so not listed.
+            Err(wrong) if wrong.word().is_none_or(|word| word == "WRONGTYPE" || word == "ERR") => {}
+            Err(wrong) => return Err(unreadable(&lane.shared.site.config, Some(&name), wrong)),
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,37 @@
+-- Acquire, fast path: an exclusive claim for a lock that nobody holds or waits for, and that remembers no done ids.
+--
+-- ARGV[1]  then the claim: mode, lease, not-after, ballot, count, capacity, window, live-until, fair, try
+-- ARGV[2]  its card: holder id (16 secret bytes, 8 of sequence), inbox (16 hex digits), public id (8 bytes), who
+-- returns  at, stamp: granted for the whole lease, nobody waits. Else at, more, then the verdict (see enter.lua)
+-- cost     4 redis.calls in all (TIME, HGET, HSET, PEXPIREAT), 5 when there is no record
+local retention, longest, mode, lease, not_after, ballot = struct.unpack('>I8I8BI8I8I8', ARGV[1], 13)
+if mode == 0 and lease <= longest and not_after >= now then
+  local last, seen, expires, late, n, large = 0, 0, now + 1, 0, 0, 0
+  if s then
+    last, seen, expires, late, n, large = struct.unpack('>I8I8I8I8I4B', s)
+  end
+  if n == 0 and large == 0 and expires > now then
+    local stamp, till = last + 1, now + lease
+    if us > stamp then
+      stamp = us
+    end
+    if ballot > stamp then
+      stamp = ballot
+    end
+    if stamp > 4503599627370495 then
+      stamp = 4503599627370495
+    end
+    expires = till
+    if not_after > expires then
+      expires = not_after
+    end
+    if stamp > us and now + math.ceil((stamp - us) / 1000) > expires then
+      expires = now + math.ceil((stamp - us) / 1000)
+    end
+    expires = expires + retention
+    redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8', stamp, now, expires, not_after, 1, 0,
+      till, 0, 0, 0, stamp, us, not_after, lease) .. ARGV[2])
+    redis.call('PEXPIREAT', key, expires)
+    return {now, stamp}
+  end
+end

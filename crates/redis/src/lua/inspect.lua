@@ -1,0 +1,7 @@
+-- Inspect: the record after everything that is due has been done.
+--
+-- returns  at, more, then the view (see view.lua)
+r.rest = 29
+f.foresee({'v'})
+f.settle()
+return f.finish({f.view()})

@@ -1,0 +1,4 @@
+-- Peek: the record as it is, for listings. Writes nothing.
+--
+-- returns  the view (see view.lua), also when nobody holds or waits
+return f.view()

@@ -1,0 +1,35 @@
+-- Release, when the fast path does not fit. See release_head.lua.
+local id, fields = ARGV[2], {'i' .. ARGV[2]}
+local c = again == 1 and f.claim(39, ARGV[3])
+r.rest = r.rest or 39
+if c then
+  fields = {'i' .. id, 'i' .. c.id, 'd' .. c.id, 'a' .. c.box}
+end
+f.foresee(fields)
+if c then
+  f.end_if_over(c.id)
+end
+f.end_if_over(id)
+f.settle()
+local kind, at = f.find(id)
+local parted = 0
+if kind == 1 then
+  f.remove(f.hold(at))
+  parted = 1
+elseif kind == 2 then
+  f.leave(at, f.waiter(at))
+  parted = 2
+elseif r.upgrading == 1 and f.upgrade().id == id then
+  f.take_upgrade()
+  parted = 2
+end
+if named == 1 then
+  f.mark(id, not_after)
+end
+if not c then
+  return f.finish({parted})
+end
+-- The hand-off comes first: whoever waited stands before the one who comes back.
+f.settle()
+local verdict = f.acquire(c)
+return f.finish({parted, verdict})

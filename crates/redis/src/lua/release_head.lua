@@ -1,0 +1,24 @@
+-- Release, fast path: the only hold, exclusive or shared, with nobody waiting and nothing to remember.
+--
+-- ARGV[1]  then: whether a not-after is named, the not-after, whether a claim follows, that claim as for acquire
+-- ARGV[2]  the holder id to end
+-- ARGV[3]  with a claim: its card
+-- returns  at: released, nothing left over. Else at, more, what parted (1 hold, 2 place, 0 nothing), then the
+--          verdict on the claim if there is one
+-- cost     4 redis.calls in all (TIME, HGET, PEXPIREAT, HSET); PEXPIREAT comes first so that it works without memory
+local retention, longest, named, not_after, again = struct.unpack('>I8I8BI8B', ARGV[1], 13)
+if named == 0 and again == 0 and s then
+  local last, seen, expires, late, n, large, till, revoked = struct.unpack('>I8I8I8I8I4B', s)
+  if n == 1 and large == 0 and expires > now and seen <= now and string.sub(s, 84, 107) == ARGV[2] then
+    till, revoked = struct.unpack('>I8B', s, 38)
+    if till > now and revoked == 0 then
+      expires = now + retention
+      if last > us then
+        expires = expires + math.ceil((last - us) / 1000)
+      end
+      redis.call('PEXPIREAT', key, expires)
+      redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4B', last, now, expires, 0, 0, 0))
+      return now
+    end
+  end
+end

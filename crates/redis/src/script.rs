@@ -1,0 +1,92 @@
+//! The scripts' texts. A connection loads them; [`Codec`](crate::Codec) says which one a call needs.
+//!
+//! Each is composed at build time: the opening, the operation's head with its fast path, the engine, the operation itself. The
+//! fast path returns before any function of the engine is made.
+
+macro_rules! lua {
+    ($($part:literal),+) => { concat!($(include_str!(concat!("lua/", $part, ".lua"))),+) };
+}
+
+// What an operation needs before and behind the engine.
+macro_rules! engine {
+    ([$($head:literal),+], [$($part:literal),+]) => {
+        concat!(
+            lua!($($head),+),
+            lua!("state", "holders", "done", "queue", "back", "settle", "enter"),
+            lua!("close", $($part),+)
+        )
+    };
+}
+
+/// One script per operation, and one for listings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Script {
+    /// For [`Op::Acquire`](bandog_core::op::Op::Acquire).
+    Acquire,
+    /// For [`Op::Renew`](bandog_core::op::Op::Renew).
+    Renew,
+    /// For [`Op::Heartbeat`](bandog_core::op::Op::Heartbeat).
+    Heartbeat,
+    /// For [`Op::Release`](bandog_core::op::Op::Release).
+    Release,
+    /// For [`Op::Upgrade`](bandog_core::op::Op::Upgrade).
+    Upgrade,
+    /// For [`Op::Downgrade`](bandog_core::op::Op::Downgrade).
+    Downgrade,
+    /// For [`Op::Revoke`](bandog_core::op::Op::Revoke).
+    Revoke,
+    /// For [`Op::Inspect`](bandog_core::op::Op::Inspect).
+    Inspect,
+    /// For [`Op::Tend`](bandog_core::op::Op::Tend).
+    Tend,
+    /// For listings: writes nothing.
+    Peek,
+}
+
+impl Script {
+    /// All of them, for loading at once.
+    pub const ALL: [Self; 10] = [
+        Self::Acquire,
+        Self::Renew,
+        Self::Heartbeat,
+        Self::Release,
+        Self::Upgrade,
+        Self::Downgrade,
+        Self::Revoke,
+        Self::Inspect,
+        Self::Tend,
+        Self::Peek,
+    ];
+
+    /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Acquire => engine!(["open", "acquire_head"], ["claim", "acquire"]),
+            Self::Renew => engine!(["open", "renew_head"], ["renew"]),
+            Self::Heartbeat => engine!(["open"], ["heartbeat"]),
+            Self::Release => engine!(["open", "release_head"], ["claim", "release"]),
+            Self::Upgrade => engine!(["open"], ["claim", "upgrade"]),
+            Self::Downgrade => engine!(["open"], ["downgrade"]),
+            Self::Revoke => engine!(["open"], ["revoke"]),
+            Self::Inspect => engine!(["open"], ["view", "inspect"]),
+            Self::Tend => engine!(["open"], ["tend"]),
+            Self::Peek => lua!("open", "state", "holders", "queue", "view", "peek"),
+        }
+    }
+
+    /// A word for logs and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Heartbeat => "heartbeat",
+            Self::Release => "release",
+            Self::Upgrade => "upgrade",
+            Self::Downgrade => "downgrade",
+            Self::Revoke => "revoke",
+            Self::Inspect => "inspect",
+            Self::Tend => "tend",
+            Self::Peek => "peek",
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The handle that people hold: it turns calls of the contract into calls on its lane.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use bandog_core::holder::InboxId;
+use bandog_core::name::LockName;
+use bandog_core::op::{Op, Reply};
+use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store, StoreError};
+use bandog_core::time::LeaseTime;
+
+use crate::clock::{self, ServerClock};
+use crate::codec::Codec;
+use crate::config::RedisConfig;
+use crate::inbox::Inboxes;
+use crate::topology::{Lane, judge_probe, probe};
+use crate::{calls, list};
+
+/// Locks in a Redis server. Clones share their lane.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use bandog_redis::{RedisConfig, RedisStore};
+/// let (config, _) = RedisConfig::from_url("redis://127.0.0.1:6379")?;
+/// let store = RedisStore::connect(config).await?;
+/// assert_eq!(store.to_string(), "redis://127.0.0.1:6379/0");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct RedisStore(Arc<Lane>);
+
+/// What lanes and inbox have in common, and nothing that would keep the inbox alive.
+pub(crate) struct Site {
+    pub(crate) config: RedisConfig,
+    pub(crate) client: redis::Client,
+    pub(crate) codec: Codec,
+    pub(crate) clock: ServerClock,
+    warned: AtomicBool,
+}
+
+/// What all lanes of one store have in common.
+pub(crate) struct Shared {
+    pub(crate) site: Arc<Site>,
+    inboxes: Inboxes,
+}
+
+impl RedisStore {
+    /// Connects, and checks that the server is fit for locks and that this user may use it.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, does not let us in, is a replica, a node of a cluster or too old, may evict locks (with
+    /// `strict`), or when the user lacks a permission: the message then has the ACL rule to add.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
+        let client = config.client()?;
+        let codec = Codec::new(config.keys(), config.limits.clone());
+        let (clock, warned) = (ServerClock::default(), AtomicBool::new(false));
+        let site = Arc::new(Site { config, client, codec, clock, warned });
+        let inboxes = Inboxes::new(Arc::clone(&site));
+        let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), inboxes }));
+        let answered = lane.ask(probe(&site.config)).await?;
+        judge_probe(&site.config, &answered.values)?;
+        Ok(Self(lane))
+    }
+}
+
+impl Site {
+    /// Says that the server is risky, once.
+    pub(crate) fn warn(&self, risk: &str) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{risk}");
+        }
+    }
+}
+
+impl Store for RedisStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::FULL
+    }
+
+    fn time(&self) -> LeaseTime {
+        self.0.shared.site.clock.time(clock::now())
+    }
+
+    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
+        let lane = Arc::clone(&self.0);
+        Box::pin(async move {
+            let missing = || Err(StoreError::unknown("the store gave no answer"));
+            calls::apply(&lane, &[(name, op)]).await.pop().unwrap_or_else(missing)
+        })
+    }
+
+    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
+        let lane = Arc::clone(&self.0);
+        Box::pin(async move { calls::apply(&lane, &calls).await })
+    }
+
+    fn list(&self, query: Listing) -> Answer<Page> {
+        let lane = Arc::clone(&self.0);
+        Box::pin(async move { list::page(&lane, query).await })
+    }
+
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+        let lane = Arc::clone(&self.0);
+        Box::pin(async move { lane.shared.inboxes.listen(inbox, receiver).await })
+    }
+
+    fn lane(&self) -> Arc<dyn Store> {
+        Arc::new(Self(Lane::new(Arc::clone(&self.0.shared))))
+    }
+}
+
+impl fmt::Display for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.shared.site.config.fmt(f)
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisStore({self}, {:?})", self.0)
+    }
+}

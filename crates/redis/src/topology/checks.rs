@@ -1,0 +1,264 @@
+//! Is this server fit for locks, and may this user use it? Links ask the first at every opening, [`RedisStore::connect`](crate::RedisStore::connect) the second once.
+
+use bandog_core::holder::InboxId;
+use bandog_core::store::{StoreError, StoreErrorKind};
+use bandog_core::time::{LeaseTime, RunId};
+use redis::{Cmd, cmd};
+
+use crate::announce;
+use crate::config::RedisConfig;
+use crate::value::Value;
+
+use super::classify::refused;
+
+/// The oldest version whose scripts and ACLs do what ours need.
+const OLDEST: (u64, u64) = (6, 2);
+
+/// What a user must be allowed to run, beside its keys and channels.
+pub(crate) const RULE_COMMANDS: &[&str] = &[
+    "eval",
+    "evalsha",
+    "script|load",
+    "time",
+    "exists",
+    "hget",
+    "hmget",
+    "hkeys",
+    "hset",
+    "hdel",
+    "del",
+    "pexpireat",
+    "publish",
+    "subscribe",
+    "unsubscribe",
+    "info",
+    "scan",
+    "ping",
+];
+
+/// Tries every command of the scripts on a key of ours that nobody uses, and says which are forbidden. Nothing is left behind.
+const PROBE: &str = "
+local missing = {}
+local function try(...)
+  local reply = redis.pcall(...)
+  local err = type(reply) == 'table' and reply.err
+  if err and (err:find('user executing the script', 1, true) or err:find('ACL failure', 1, true)) then
+    missing[#missing + 1] = (...)
+  end
+end
+try('TIME')
+try('EXISTS', KEYS[1])
+try('HMGET', KEYS[1], 'a')
+try('HGET', KEYS[1], 'a')
+try('HKEYS', KEYS[1])
+try('HSET', KEYS[1], 'a', 'b')
+try('HDEL', KEYS[1], 'a')
+try('PEXPIREAT', KEYS[1], 1)
+try('DEL', KEYS[1])
+return missing
+";
+
+/// What a server says about itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) run: RunId,
+    pub(crate) time: LeaseTime,
+    version: String,
+    role: String,
+    cluster: bool,
+    policy: Option<String>,
+}
+
+impl Facts {
+    /// The questions; [`Facts::read`] takes the answers.
+    pub(crate) fn questions() -> [Cmd; 4] {
+        let info = |section: &str| {
+            let mut info = cmd("INFO");
+            info.arg(section);
+            info
+        };
+        [info("server"), info("replication"), info("memory"), cmd("TIME")]
+    }
+
+    pub(crate) fn read(config: &RedisConfig, answers: &[Value]) -> Result<Self, StoreError> {
+        let mut info = String::new();
+        for answer in answers {
+            match answer {
+                Value::Bytes(text) => info.push_str(&String::from_utf8_lossy(text)),
+                Value::Error(text) => return Err(refused(config, None, text)),
+                _ => {}
+            }
+        }
+        let field = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
+        let (run, time) = (field("run_id").and_then(run_id), answers.last().and_then(time));
+        let (Some(run), Some(time), Some(version), Some(role)) = (run, time, field("redis_version"), field("role"))
+        else {
+            return Err(unfit(format!("{config}: this is no Redis that could keep locks")));
+        };
+        Ok(Self {
+            run,
+            time,
+            version: version.to_owned(),
+            role: role.to_owned(),
+            cluster: field("redis_mode") == Some("cluster"),
+            policy: field("maxmemory_policy").map(str::to_owned),
+        })
+    }
+
+    /// Refuses a server that would lose locks or cannot keep them. What is only risky is given back as a warning.
+    pub(crate) fn judge(&self, config: &RedisConfig) -> Result<Option<String>, StoreError> {
+        let numbers: Vec<u64> = self.version.split('.').map_while(|part| part.parse().ok()).collect();
+        if let [major, minor, ..] = numbers[..]
+            && (major, minor) < OLDEST
+        {
+            let (major, minor) = OLDEST;
+            return Err(unfit(format!("{config} is version {}; locks need {major}.{minor} or later", self.version)));
+        }
+        if self.role != "master" {
+            return Err(unfit(format!("{config} is a {}, which forgets and refuses locks; use its master", self.role)));
+        }
+        if self.cluster {
+            return Err(unfit(format!("{config} is a node of a cluster; a single server is needed")));
+        }
+        let Some(policy) = self.policy.as_deref().filter(|policy| *policy != "noeviction") else { return Ok(None) };
+        let risk = format!("{config} may evict locks: maxmemory-policy is {policy}; set it to noeviction");
+        if config.strict { Err(unfit(risk)) } else { Ok(Some(risk)) }
+    }
+}
+
+/// The commands that find out whether this user may do all that is needed; [`judge_probe`] takes the answers.
+pub(crate) fn probe(config: &RedisConfig) -> Vec<Cmd> {
+    let keys = config.keys();
+    let channel = keys.channel(InboxId::from_bits(0));
+    let key = [config.prefix.as_bytes(), format!("probe:{:016x}", random()).as_bytes()].concat();
+    let words = ["EVAL", "EVALSHA", "PUBLISH", "SUBSCRIBE", "UNSUBSCRIBE", "SCAN", "PING"];
+    let mut commands = words.map(cmd);
+    commands[0].arg(PROBE).arg(1).arg(key);
+    // A script that nobody has: only whether it may be asked for counts.
+    commands[1].arg("0".repeat(40)).arg(0);
+    commands[2].arg(&channel).arg("");
+    commands[3].arg(&channel);
+    commands[4].arg(&channel);
+    commands[5].arg(0).arg("COUNT").arg(1);
+    let mut notice = cmd("PUBLISH");
+    notice.arg(announce::channels(config)).arg("");
+    commands.into_iter().chain(Some(notice).filter(|_| config.announce)).collect()
+}
+
+/// Refuses a user that lacks a permission, and says which rule to add.
+pub(crate) fn judge_probe(config: &RedisConfig, answers: &[Value]) -> Result<(), StoreError> {
+    for answer in answers {
+        match answer {
+            Value::Error(text) if !text.starts_with("NOSCRIPT") => return Err(refused(config, None, text)),
+            Value::Array(missing) if answer == &answers[0] && !missing.is_empty() => {
+                return Err(forbidden(config, missing));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn forbidden(config: &RedisConfig, missing: &[Value]) -> StoreError {
+    let word = |value: &Value| match value {
+        Value::Bytes(word) => String::from_utf8_lossy(word).into_owned(),
+        _ => String::new(),
+    };
+    let missing = missing.iter().map(word).collect::<Vec<_>>().join(", ");
+    let message = format!("{config}: this user may not run {missing} on the keys of locks; {}", rule(config));
+    StoreError::not_executed(StoreErrorKind::Denied, message)
+}
+
+/// What to tell the server so that this user may keep locks.
+pub(crate) fn rule(config: &RedisConfig) -> String {
+    let user = config.user.as_deref().unwrap_or("default");
+    let glob = String::from_utf8_lossy(&config.keys().glob()).into_owned();
+    let start = glob.strip_suffix('*').unwrap_or(&glob);
+    let notices = if config.announce { format!(" &{start}release:*") } else { String::new() };
+    let select = Some("select").filter(|_| config.db != 0);
+    let commands: String = RULE_COMMANDS.iter().copied().chain(select).map(|command| format!(" +{command}")).collect();
+    format!("allow it with: ACL SETUSER {user} ~{glob} &{start}inbox:*{notices}{commands}")
+}
+
+fn unfit(message: String) -> StoreError {
+    StoreError::not_executed(StoreErrorKind::Unfit, message)
+}
+
+fn run_id(text: &str) -> Option<RunId> {
+    u64::from_str_radix(text.get(..16)?, 16).ok().map(RunId)
+}
+
+fn time(answer: &Value) -> Option<LeaseTime> {
+    let Value::Array(parts) = answer else { return None };
+    let number = |at: usize| match parts.get(at)? {
+        Value::Bytes(digits) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    Some(LeaseTime::from_millis(number(0)?.checked_mul(1_000)? + number(1)? / 1_000))
+}
+
+/// A number that nobody else draws.
+pub(crate) fn random() -> u64 {
+    // Without randomness the jitter is the same for all and the probe's key is known: neither is worth a failure.
+    getrandom::u64().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Script;
+
+    fn config() -> RedisConfig {
+        RedisConfig::from_url("redis://ann@host?prefix=a*:").unwrap().0
+    }
+
+    fn facts(version: &str, role: &str, policy: &str) -> Result<Facts, StoreError> {
+        let info = format!(
+            "# Server\r\nredis_version:{version}\r\nredis_mode:standalone\r\nrun_id:0123456789abcdef0123\r\n\
+             role:{role}\r\nmaxmemory_policy:{policy}\r\n"
+        );
+        let time = Value::Array(vec![Value::Bytes(b"12".to_vec()), Value::Bytes(b"345678".to_vec())]);
+        Facts::read(&config(), &[Value::Bytes(info.into_bytes()), time])
+    }
+
+    #[test]
+    fn a_server_is_judged_by_what_it_says() {
+        let fit = facts("7.0.15", "master", "noeviction").unwrap();
+        assert_eq!((fit.run, fit.time), (RunId(0x0123_4567_89ab_cdef), LeaseTime::from_millis(12_345)));
+        assert_eq!(fit.judge(&config()).unwrap(), None);
+        for (version, role) in [("6.0.9", "master"), ("5.0", "master"), ("7.0.15", "slave")] {
+            let error = facts(version, role, "noeviction").unwrap().judge(&config()).unwrap_err();
+            assert_eq!(error.kind, StoreErrorKind::Unfit, "{error}");
+        }
+        assert!(facts("6.2.0", "master", "noeviction").unwrap().judge(&config()).is_ok());
+        assert!(facts("10.1", "master", "noeviction").unwrap().judge(&config()).is_ok());
+    }
+
+    #[test]
+    fn eviction_is_a_warning_or_an_error() {
+        let risky = facts("7.0.15", "master", "allkeys-lru").unwrap();
+        assert!(risky.judge(&config()).unwrap().unwrap().contains("allkeys-lru"));
+        let strict = RedisConfig { strict: true, ..config() };
+        assert!(risky.judge(&strict).unwrap_err().message.contains("noeviction"));
+    }
+
+    #[test]
+    fn what_is_no_redis_is_refused() {
+        assert!(Facts::read(&config(), &[Value::Bytes(b"hello".to_vec())]).is_err());
+        assert!(Facts::read(&config(), &[]).is_err());
+    }
+
+    #[test]
+    fn the_rule_and_the_probe_cover_what_the_scripts_call() {
+        assert!(rule(&config()).contains("ACL SETUSER ann ~a\\*:* &a\\*:inbox:* +eval "), "{}", rule(&config()));
+        for script in Script::ALL {
+            let calls = script.text().split("call('").skip(1).filter_map(|rest| rest.split('\'').next());
+            let sent = script.text().split("send('").skip(1).filter_map(|rest| rest.split('\'').next());
+            for command in calls.chain(sent) {
+                let known = RULE_COMMANDS.contains(&command.to_lowercase().as_str());
+                assert!(known, "{command} of {script:?} is not in the rule");
+                assert!(command == "PUBLISH" || PROBE.contains(&format!("'{command}'")), "{command} is not probed");
+            }
+        }
+    }
+}

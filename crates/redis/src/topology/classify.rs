@@ -1,0 +1,202 @@
+//! What a failure means: what sort of trouble it is, whether the operation may have taken effect, and words for people.
+//!
+//! Every error of the store is made here. A refusal of the server is judged by its first word alone: texts change between
+//! versions. `NotExecuted` is said only where the server refuses before the first write, or where nothing was sent.
+
+use std::sync::Arc;
+
+use bandog_core::name::LockName;
+use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
+use redis::{ErrorKind, RedisError};
+
+use crate::config::RedisConfig;
+use crate::value::Wrong;
+
+use super::checks::rule;
+
+struct Row {
+    word: &'static str,
+    kind: StoreErrorKind,
+    outcome: Outcome,
+    says: &'static str,
+}
+
+const fn row(word: &'static str, kind: StoreErrorKind, outcome: Outcome, says: &'static str) -> Row {
+    Row { word, kind, outcome, says }
+}
+
+/// The refusals of a server. Scripts look at the key before they write, and write first what needs no memory.
+const REFUSALS: &[Row] = {
+    use Outcome::NotExecuted as Not;
+    use StoreErrorKind::{Denied, Unavailable, Unfit};
+    &[
+        row("NOSCRIPT", Unavailable, Not, "it has forgotten a script"),
+        row("LOADING", Unavailable, Not, "it is loading its data"),
+        row("BUSY", Unavailable, Not, "it is busy with somebody's script"),
+        row("MASTERDOWN", Unavailable, Not, "it has lost its master"),
+        row("CLUSTERDOWN", Unavailable, Not, "its cluster is down"),
+        row("TRYAGAIN", Unavailable, Not, "its slots are being moved"),
+        row("NOREPLICAS", Unavailable, Not, "it has fewer replicas than it needs to write"),
+        row("EXECABORT", Unavailable, Not, "it gave up a transaction"),
+        row("MOVED", Unfit, Not, "it is a node of a cluster, and the lock is on another"),
+        row("ASK", Unfit, Not, "it is a node of a cluster, and the lock is being moved to another"),
+        row("CROSSSLOT", Unfit, Not, "it is a node of a cluster"),
+        row("READONLY", Unfit, Not, "it is a replica, which cannot be written to"),
+        row("MISCONF", Unfit, Not, "it refuses writes because it cannot save its data"),
+        row("OOM", Unfit, Not, "it has no memory left"),
+        row("WRONGTYPE", Unfit, Not, "something that is no lock stands at the lock's key"),
+        row("NOAUTH", Denied, Not, "it wants a password"),
+        row("WRONGPASS", Denied, Not, "it does not know this user with this password"),
+        row("NOPERM", Denied, Not, "this user may not do this"),
+        row("NOPROTO", Unfit, Not, "it does not speak RESP3"),
+    ]
+};
+
+/// Inside a script a permission is asked for when the command comes: what came before it stays.
+const IN_SCRIPT: Row =
+    row("ERR", StoreErrorKind::Denied, Outcome::Unknown, "this user may not do all that the scripts do");
+const OTHER: Row = row("ERR", StoreErrorKind::Unfit, Outcome::Unknown, "it refused");
+
+fn judge(text: &str) -> &'static Row {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    if text.contains("user executing the script") || text.contains("ACL failure in script") {
+        return &IN_SCRIPT;
+    }
+    REFUSALS.iter().find(|row| row.word == word).unwrap_or(&OTHER)
+}
+
+/// The server answered with an error.
+pub(crate) fn refused(config: &RedisConfig, lock: Option<&LockName>, text: &str) -> StoreError {
+    let Row { kind, outcome, says, .. } = *judge(text);
+    let about = lock.map(|name| format!(", lock {name:?}")).unwrap_or_default();
+    let advice = match kind {
+        StoreErrorKind::Denied if text.starts_with("NOAUTH") || text.starts_with("WRONGPASS") => String::new(),
+        StoreErrorKind::Denied => format!("; {}", rule(config)),
+        _ => String::new(),
+    };
+    let message = format!("{config}{about}: {says} ({text}){advice}");
+    StoreError { kind, outcome, message, source: None }
+}
+
+/// The server's answer could not be read.
+pub(crate) fn unreadable(config: &RedisConfig, lock: Option<&LockName>, wrong: Wrong) -> StoreError {
+    if let Wrong::Refused(text) = &wrong {
+        return refused(config, lock, text);
+    }
+    let about = lock.map(|name| format!(", lock {name:?}")).unwrap_or_default();
+    let message = format!("{config}{about}: {wrong}");
+    StoreError { source: Some(Arc::new(wrong)), kind: StoreErrorKind::Unfit, ..StoreError::unknown(message) }
+}
+
+/// A connection could not be opened: nothing was sent.
+pub(crate) fn unreached(config: &RedisConfig, error: RedisError) -> StoreError {
+    if let Some(text) = server_text(&error) {
+        return StoreError { outcome: Outcome::NotExecuted, ..refused(config, None, &text) };
+    }
+    let (kind, message) = match error.kind() {
+        ErrorKind::AuthenticationFailed => {
+            (StoreErrorKind::Denied, format!("{config}: it does not know this user with this password"))
+        }
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType | ErrorKind::RESP3NotSupported => {
+            (StoreErrorKind::Unfit, format!("{config}: this is no Redis that could keep locks ({error})"))
+        }
+        ErrorKind::InvalidClientConfig => (StoreErrorKind::Unfit, format!("{config} cannot be used: {error}")),
+        _ if mistrusted(&error) => (StoreErrorKind::Denied, format!("{config}: no trust: {error}")),
+        _ => (StoreErrorKind::Unavailable, format!("{config} cannot be reached: {error}")),
+    };
+    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
+}
+
+/// A connection broke with commands on it.
+pub(crate) fn cut(config: &RedisConfig, error: RedisError) -> StoreError {
+    let message = format!("the connection to {config} broke before it answered: {error}");
+    StoreError { source: Some(Arc::new(error)), ..StoreError::unknown(message) }
+}
+
+/// The server's own words, if it is the server that refused.
+pub(crate) fn server_text(error: &RedisError) -> Option<String> {
+    let code = error.code()?;
+    Some(error.detail().map_or_else(|| code.to_owned(), |detail| format!("{code} {detail}")))
+}
+
+// A certificate does not get better by trying again. The driver hides it in an I/O error behind a counted pointer.
+fn mistrusted(error: &RedisError) -> bool {
+    use std::error::Error;
+    let beneath = error.source().and_then(|error| error.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let inner = beneath.and_then(|error| error.downcast_ref::<std::io::Error>()).and_then(std::io::Error::get_ref);
+    inner.is_some_and(|inner| inner.is::<rustls::Error>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Outcome::{NotExecuted, Unknown};
+    use StoreErrorKind::{Denied, Unavailable, Unfit};
+
+    fn config() -> RedisConfig {
+        RedisConfig::from_url("redis://ann:s3cret@host").unwrap().0
+    }
+
+    #[test]
+    fn refusals_are_judged_by_their_first_word() {
+        for (text, kind, outcome) in [
+            ("NOSCRIPT No matching script. Please use EVAL.", Unavailable, NotExecuted),
+            ("LOADING Redis is loading the dataset in memory", Unavailable, NotExecuted),
+            ("BUSY Redis is busy running a script.", Unavailable, NotExecuted),
+            ("MASTERDOWN Link with MASTER is down", Unavailable, NotExecuted),
+            ("CLUSTERDOWN The cluster is down", Unavailable, NotExecuted),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Unavailable, NotExecuted),
+            ("NOREPLICAS Not enough good replicas to write.", Unavailable, NotExecuted),
+            ("EXECABORT Transaction discarded", Unavailable, NotExecuted),
+            ("MOVED 866 127.0.0.1:7001", Unfit, NotExecuted),
+            ("ASK 866 127.0.0.1:7001", Unfit, NotExecuted),
+            ("READONLY You can't write against a read only replica. script: x", Unfit, NotExecuted),
+            ("MISCONF Redis is configured to save RDB snapshots", Unfit, NotExecuted),
+            ("OOM command not allowed when used memory > 'maxmemory'.", Unfit, NotExecuted),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", Unfit, NotExecuted),
+            ("NOAUTH Authentication required.", Denied, NotExecuted),
+            ("WRONGPASS invalid username-password pair", Denied, NotExecuted),
+            ("NOPERM this user has no permissions to run the 'evalsha' command", Denied, NotExecuted),
+            ("ERR The user executing the script can't run this command", Denied, Unknown),
+            ("NOPERM ACL failure in script: User x has no permissions", Denied, Unknown),
+            ("ERR Error running script: user_script:1: OOM", Unfit, Unknown),
+            ("OOMPH", Unfit, Unknown),
+            ("", Unfit, Unknown),
+        ] {
+            let error = refused(&config(), None, text);
+            assert_eq!((error.kind, error.outcome), (kind, outcome), "{text}");
+            assert!(!error.to_string().contains("s3cret"));
+        }
+    }
+
+    #[test]
+    fn a_missing_permission_is_told_with_its_rule() {
+        let advised = |text: &str| refused(&config(), None, text).to_string().contains("ACL SETUSER ann");
+        assert!(advised("NOPERM this user has no permissions to run the 'evalsha' command"));
+        assert!(advised("ERR The user executing the script can't run this command"));
+        assert!(!advised("WRONGPASS invalid username-password pair"));
+        assert!(!advised("OOM"));
+    }
+
+    #[test]
+    fn the_lock_is_named() {
+        let name = LockName::new("order:1").unwrap();
+        let told = refused(&config(), Some(&name), "WRONGTYPE x").to_string();
+        assert!(told.contains("\"order:1\"") && told.contains("redis://host:6379/0"), "{told}");
+        let wrong = unreadable(&config(), Some(&name), Wrong::Nonsense("a list was expected"));
+        assert_eq!((wrong.kind, wrong.outcome), (Unfit, Unknown));
+    }
+
+    #[test]
+    fn what_happens_on_the_way_is_judged_by_what_was_sent() {
+        let broken = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        let before = unreached(&config(), broken());
+        assert_eq!((before.kind, before.outcome), (Unavailable, NotExecuted));
+        let after = cut(&config(), broken());
+        assert_eq!((after.kind, after.outcome), (Unavailable, Unknown));
+        let login = RedisError::from((ErrorKind::AuthenticationFailed, "Password authentication failed"));
+        assert_eq!(unreached(&config(), login).kind, Denied);
+        let garbage = RedisError::from((ErrorKind::Parse, "no"));
+        assert_eq!(unreached(&config(), garbage).kind, Unfit);
+    }
+}

@@ -1,0 +1,277 @@
+//! A lane: the way of calls to the server, opened when the first one comes and opened again when it broke.
+//!
+//! Stores send through it. Invariants: commands reach the connection in the order in which they were handed in, also those
+//! that came while it was being opened; nothing is ever sent twice; no lock is held while anything waits.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bandog_core::backoff::{Backoff, Jitter};
+use bandog_core::store::{StoreError, StoreErrorKind};
+use bandog_core::time::{Moment, RunId};
+use redis::Cmd;
+use tokio::runtime::{Handle, Id};
+use tokio::sync::oneshot;
+
+use crate::clock;
+use crate::store::Shared;
+use crate::value::Value;
+
+use super::checks::random;
+use super::classify::cut;
+use super::link::{Link, Replies};
+
+/// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
+const STALLED: u32 = 2;
+
+/// Who gives up sooner than this has other reasons than a connection that stands still.
+const IMPATIENT: Duration = Duration::from_millis(100);
+
+pub(crate) struct Lane {
+    pub(crate) shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+struct State {
+    phase: Phase,
+    /// Counts openings, so that late news about an old connection is told from news about this one.
+    opening: u64,
+    failures: u32,
+    jitter: Jitter,
+}
+
+enum Phase {
+    Closed,
+    /// It could not be opened; nobody tries again before.
+    Resting {
+        until: Moment,
+        why: StoreError,
+    },
+    Opening {
+        since: Moment,
+        waiting: Vec<Parcel>,
+    },
+    Open(Link),
+}
+
+/// Commands that wait for the connection.
+struct Parcel {
+    commands: Vec<Cmd>,
+    sent: oneshot::Sender<Result<Sent, StoreError>>,
+}
+
+/// Commands that are on their way.
+struct Sent {
+    replies: Replies,
+    run: RunId,
+    at: Moment,
+    opening: u64,
+}
+
+enum Handed {
+    Sent(Sent),
+    Waits(oneshot::Receiver<Result<Sent, StoreError>>),
+}
+
+/// Answers, and what is known about them.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) values: Vec<Value>,
+    pub(crate) run: RunId,
+    pub(crate) sent: Moment,
+    pub(crate) received: Moment,
+    opening: u64,
+}
+
+impl Lane {
+    pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
+        let state = State { phase: Phase::Closed, opening: 0, failures: 0, jitter: Jitter::new(random()) };
+        Arc::new(Self { shared, state: Mutex::new(state) })
+    }
+
+    /// Sends commands at the first poll and waits for as many answers.
+    pub(crate) async fn ask(self: &Arc<Self>, commands: Vec<Cmd>) -> Result<Answered, StoreError> {
+        let count = commands.len();
+        let sent = match self.hand_in(commands)? {
+            Handed::Sent(sent) => sent,
+            Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))??,
+        };
+        let Sent { replies, run, at, opening } = sent;
+        let asking = Asking { lane: self, here: Handle::try_current().ok().map(|here| here.id()), at, opening };
+        let replies = replies.await;
+        asking.done();
+        match replies {
+            Ok(values) if values.len() == count => {
+                Ok(Answered { values, run, sent: at, received: clock::now(), opening })
+            }
+            Ok(_) => Err(StoreError::unknown(format!("{} answered less than it was asked", self.shared.site.config))),
+            Err(error) => {
+                self.part(opening);
+                Err(cut(&self.shared.site.config, error))
+            }
+        }
+    }
+
+    // Its answers never come while that runtime stands still, though nothing broke.
+    fn doubt(&self, here: Option<Id>, opening: u64) {
+        let mut state = self.lock();
+        if let Phase::Open(link) = &state.phase
+            && state.opening == opening
+            && Some(link.home) != here
+        {
+            state.phase = Phase::Closed;
+        }
+    }
+
+    /// Leaves the server that gave this answer: the next call connects anew, perhaps to another one.
+    pub(crate) fn leave(&self, answered: &Answered) {
+        self.part(answered.opening);
+    }
+
+    fn hand_in(self: &Arc<Self>, commands: Vec<Cmd>) -> Result<Handed, StoreError> {
+        let mut state = self.lock();
+        if let Phase::Open(link) = &state.phase
+            && !link.is_gone()
+        {
+            let (link, opening) = (link.clone(), state.opening);
+            drop(state);
+            return Ok(Handed::Sent(start(&link, opening, commands)));
+        }
+        let now = clock::now();
+        if let Phase::Resting { until, why } = &state.phase
+            && now < *until
+        {
+            return Err(why.clone());
+        }
+        let stalled = self.shared.site.config.connect_timeout * STALLED;
+        let (sent, told) = oneshot::channel();
+        let parcel = Parcel { commands, sent };
+        match &mut state.phase {
+            Phase::Opening { since, waiting } if now.since(*since) < stalled => waiting.push(parcel),
+            _ => self.open(&mut state, now, parcel)?,
+        }
+        Ok(Handed::Waits(told))
+    }
+
+    /// Begins to open, on the runtime of whoever asks. Those who wait already stay in front.
+    fn open(self: &Arc<Self>, state: &mut State, now: Moment, parcel: Parcel) -> Result<(), StoreError> {
+        let runtime = Handle::try_current().map_err(|_| self.unsent("a connection needs a tokio runtime"))?;
+        let mut waiting = match std::mem::replace(&mut state.phase, Phase::Closed) {
+            Phase::Opening { waiting, .. } => waiting,
+            _ => Vec::new(),
+        };
+        waiting.push(parcel);
+        state.phase = Phase::Opening { since: now, waiting };
+        state.opening += 1;
+        let opening = Opening { lane: Arc::clone(self), number: state.opening };
+        runtime.spawn(async move {
+            let opened = Link::open(&opening.lane.shared.site, None).await;
+            opening.lane.opened(opening.number, opened);
+        });
+        Ok(())
+    }
+
+    fn opened(&self, opening: u64, opened: Result<Link, StoreError>) {
+        let mut state = self.lock();
+        // Somebody else took over, or this is told already.
+        if state.opening != opening || !matches!(state.phase, Phase::Opening { .. }) {
+            return;
+        }
+        let Phase::Opening { waiting, .. } = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
+        let begun: Vec<_> = match opened {
+            Ok(link) => {
+                state.failures = 0;
+                let begun = waiting.into_iter().map(|it| (it.sent, Ok(start(&link, opening, it.commands)))).collect();
+                state.phase = Phase::Open(link);
+                begun
+            }
+            Err(why) => {
+                tracing::debug!(error = %why, "a connection could not be opened");
+                state.rest(why.clone());
+                waiting.into_iter().map(|parcel| (parcel.sent, Err(why.clone()))).collect()
+            }
+        };
+        drop(state);
+        // Whoever has gone meanwhile is not sent for.
+        begun.into_iter().for_each(|(waiting, sent)| drop(waiting.send(sent)));
+    }
+
+    fn part(&self, opening: u64) {
+        let mut state = self.lock();
+        if state.opening == opening && matches!(state.phase, Phase::Open(_)) {
+            state.phase = Phase::Closed;
+        }
+    }
+
+    fn unsent(&self, why: &str) -> StoreError {
+        let message = format!("nothing was sent to {}: {why}", self.shared.site.config);
+        StoreError::not_executed(StoreErrorKind::Unavailable, message)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn rest(&mut self, why: StoreError) {
+        let pause: Duration = Backoff::default().delay(self.failures, self.jitter.next());
+        self.failures = self.failures.saturating_add(1);
+        self.phase = Phase::Resting { until: clock::now() + pause, why };
+    }
+}
+
+fn start(link: &Link, opening: u64, commands: Vec<Cmd>) -> Sent {
+    let at = clock::now();
+    Sent { replies: link.start(commands), run: link.run, at, opening }
+}
+
+/// A question under way. Dropped by whoever lost patience, it doubts a connection that another runtime drives.
+struct Asking<'a> {
+    lane: &'a Lane,
+    here: Option<Id>,
+    at: Moment,
+    opening: u64,
+}
+
+impl Asking<'_> {
+    fn done(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if clock::now().since(self.at) > IMPATIENT {
+            self.lane.doubt(self.here, self.opening);
+        }
+    }
+}
+
+/// An opening under way. Dropped with its runtime, it leaves the lane closed and those who wait answered.
+struct Opening {
+    lane: Arc<Lane>,
+    number: u64,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.lane.opened(
+            self.number,
+            Err(self.lane.unsent("the runtime that was to open a connection ended, or lacks I/O or time")),
+        );
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = match self.lock().phase {
+            Phase::Closed => "closed",
+            Phase::Resting { .. } => "resting",
+            Phase::Opening { .. } => "opening",
+            Phase::Open(_) => "open",
+        };
+        f.debug_struct("Lane").field("phase", &phase).finish_non_exhaustive()
+    }
+}

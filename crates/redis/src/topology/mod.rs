@@ -1,0 +1,11 @@
+//! Connections to one server: lanes that send and reopen, what is checked when one opens, and what each failure means.
+
+mod checks;
+mod classify;
+mod lane;
+mod link;
+
+pub(crate) use checks::{judge_probe, probe, random};
+pub(crate) use classify::{refused, unreached, unreadable};
+pub(crate) use lane::Lane;
+pub(crate) use link::{Link, translate};

@@ -1,0 +1,95 @@
+//! What a server answers, free of any client: connections turn their own type into [`Value`], and the codec reads it.
+
+/// An answer of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// An integer.
+    Int(i64),
+    /// A string of any bytes.
+    Bytes(Vec<u8>),
+    /// A list.
+    Array(Vec<Self>),
+    /// Nothing.
+    Nil,
+    /// An error, as the server worded it; its first word says what sort.
+    Error(String),
+}
+
+/// Why an answer could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// The server refused; the text is its own.
+    #[error("{0}")]
+    Refused(String),
+    /// Not an answer of our scripts: something else is at the other end, or another version.
+    #[error("the server's answer makes no sense: {0}")]
+    Nonsense(&'static str),
+}
+
+impl Wrong {
+    /// The first word of a refusal: `OOM`, `READONLY`, `WRONGTYPE`, `NOSCRIPT` …
+    pub fn word(&self) -> Option<&str> {
+        match self {
+            Self::Refused(text) => text.split_whitespace().next(),
+            Self::Nonsense(_) => None,
+        }
+    }
+}
+
+/// A list that is read from the front, item by item.
+#[derive(Debug)]
+pub(crate) struct Items(std::vec::IntoIter<Value>);
+
+impl Items {
+    pub(crate) fn of(value: Value) -> Result<Self, Wrong> {
+        match value {
+            Value::Array(items) => Ok(Self(items.into_iter())),
+            Value::Error(text) => Err(Wrong::Refused(text)),
+            _ => Err(Wrong::Nonsense("a list was expected")),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u64, Wrong> {
+        match self.0.next() {
+            Some(Value::Int(number)) => u64::try_from(number).map_err(|_| Wrong::Nonsense("a number below zero")),
+            _ => Err(Wrong::Nonsense("a number was expected")),
+        }
+    }
+
+    pub(crate) fn small(&mut self) -> Result<u32, Wrong> {
+        u32::try_from(self.number()?).map_err(|_| Wrong::Nonsense("a number too large"))
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, Wrong> {
+        self.number().map(|number| number != 0)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Wrong> {
+        match self.0.next() {
+            Some(Value::Bytes(bytes)) => Ok(bytes),
+            _ => Err(Wrong::Nonsense("a string was expected")),
+        }
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, Wrong> {
+        String::from_utf8(self.bytes()?).map_err(|_| Wrong::Nonsense("words that are not text"))
+    }
+
+    pub(crate) fn list(&mut self) -> Result<Self, Wrong> {
+        Self::of(self.0.next().unwrap_or(Value::Nil))
+    }
+
+    /// Reads what is left as lists, one thing each.
+    pub(crate) fn each<T>(mut self, read: impl Fn(Self) -> Result<T, Wrong>) -> Result<Vec<T>, Wrong> {
+        let mut things = Vec::with_capacity(self.0.len());
+        while !self.is_empty() {
+            things.push(read(self.list()?)?);
+        }
+        Ok(things)
+    }
+}

@@ -1,0 +1,218 @@
+//! What the scripts cost: redis.calls on the fast paths, server time beside the plainest lock there is, and hand-offs in
+//! long queues. Run with `--nocapture` to see the numbers.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bandog_core::holder::{Client, HolderId};
+use bandog_core::lease::Lease;
+use bandog_core::ledger::Limits;
+use bandog_core::name::LockName;
+use bandog_core::op::{Body, Claim, Heartbeat, Op, Renew};
+use bandog_core::time::RunId;
+use bandog_redis::{Call, Codec, Keys, Script, Value};
+
+use crate::claims::{claim, client, name, release};
+use crate::fake::Fake;
+use crate::pair::Host;
+use crate::real::evalsha;
+use crate::server::{Connection, Server};
+
+const ROUNDS: usize = 7;
+const PAIRS: usize = 10_000;
+const NAMES: usize = 1_000;
+const BATCH: usize = 250;
+
+#[test]
+fn fast_paths_make_few_calls() {
+    let (fake, codec, client) = (Fake::new(), Codec::new(Keys::default(), Limits::default()), client(1));
+    fake.set_micros(1_000_000);
+    let calls = |op: &Op| {
+        let answer = fake.run(&codec.call(&name(1), op));
+        codec.reply(op, RunId(1), answer).expect("a reply");
+        fake.calls()
+    };
+    let claims: Vec<Claim> = (0..4).map(|_| claim(&client, 2_000)).collect();
+    let acquire = |number: usize| Op::Acquire(claims[number].clone());
+    let renew = Op::Renew(Renew { id: claims[1].id, lease: claims[1].lease });
+    let beat =
+        Op::Heartbeat(Heartbeat { inbox: client.inbox(), ids: vec![claims[2].id], alive: Duration::from_secs(10) });
+    let steps = [
+        ("acquire, absent", acquire(0), 5),
+        ("release", release(claims[0].id), 4),
+        ("acquire, released before", acquire(1), 4),
+        ("renew", renew.clone(), 4),
+        ("acquire, held: queue", acquire(2), 6),
+        ("acquire, held: queue behind another", acquire(3), 6),
+        ("renew, with a waiter", renew, 6),
+        ("heartbeat", beat, 6),
+        ("release: hand-off", release(claims[1].id), 9),
+        ("release a place", release(claims[3].id), 7),
+    ];
+    for (what, op, most) in steps {
+        let made = calls(&op);
+        println!("{made:>3} redis.calls  {what}");
+        assert!(made <= most, "{what} made {made} calls");
+    }
+}
+
+/// A server with everything loaded, measured by its own count of processor time.
+struct Bench {
+    _server: Server,
+    connection: Connection,
+    shas: Vec<(Script, Vec<u8>)>,
+    plain: [Vec<u8>; 2],
+}
+
+impl Bench {
+    fn new(server: Server) -> Self {
+        let mut connection = server.connect();
+        let mut load = |text: &str| match connection.ask(&["SCRIPT", "LOAD", text]) {
+            Value::Bytes(sha) => sha,
+            other => panic!("not loaded: {other:?}"),
+        };
+        let shas = Script::ALL.into_iter().map(|script| (script, load(script.text()))).collect();
+        let plain = [
+            load("return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])"),
+            load("if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"),
+        ];
+        Self { _server: server, connection, shas, plain }
+    }
+
+    fn queue(&mut self, call: &Call) {
+        let sha = self.shas.iter().find(|(script, _)| *script == call.script).map(|(_, sha)| sha.clone());
+        self.connection.queue(&evalsha(&sha.expect("loaded"), call));
+    }
+
+    /// Processor seconds that the server has used.
+    fn used(&mut self) -> f64 {
+        let Value::Bytes(info) = self.connection.ask(&["INFO", "cpu"]) else { panic!("no info") };
+        let info = String::from_utf8_lossy(&info).into_owned();
+        let fields = info.lines().filter_map(|line| line.split_once(':'));
+        let own = fields.filter(|(name, _)| matches!(*name, "used_cpu_user" | "used_cpu_sys"));
+        own.map(|(_, seconds)| seconds.parse::<f64>().expect("seconds")).sum()
+    }
+
+    /// Microseconds of the server per repetition.
+    fn measure(&mut self, repetitions: usize, mut queue: impl FnMut(&mut Self, usize)) -> f64 {
+        let before = self.used();
+        for first in (0..repetitions).step_by(BATCH) {
+            (first..repetitions.min(first + BATCH)).for_each(|number| queue(self, number));
+            let answers = self.connection.answers();
+            assert!(!answers.iter().any(|answer| matches!(answer, Value::Error(_) | Value::Nil)), "{:?}", answers[0]);
+        }
+        (self.used() - before) * 1e6 / repetitions as f64
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn an_uncontended_pair_costs_at_most_three_plain_ones() {
+    let Some(server) = Server::start("an_uncontended_pair_costs_at_most_three_plain_ones") else { return };
+    let (mut bench, codec, client) = (Bench::new(server), Codec::new(Keys::default(), Limits::default()), client(2));
+    let (mut plain, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        plain.push(bench.measure(PAIRS, |bench, number| {
+            let key = format!("plain:order:{}", number % NAMES);
+            let [set, unset] = bench.plain.clone();
+            let value = b"0123456789abcdef0123456789abcdef";
+            bench.connection.queue::<&[u8]>(&[b"EVALSHA", &set, b"1", key.as_bytes(), value, b"30000"]);
+            bench.connection.queue::<&[u8]>(&[b"EVALSHA", &unset, b"1", key.as_bytes(), value]);
+        }));
+        let not_after = bench.connection.micros() / 1000 + 60_000;
+        ours.push(bench.measure(PAIRS, |bench, number| {
+            let (name, claim) = (name(number % NAMES), claim(&client, not_after));
+            let id = claim.id;
+            bench.queue(&codec.call(&name, &Op::Acquire(claim)));
+            bench.queue(&codec.call(&name, &release(id)));
+        }));
+    }
+    let (plain, ours) = (median(plain), median(ours));
+    println!("server time per uncontended pair: {ours:.1} µs, plain {plain:.1} µs, ratio {:.2}", ours / plain);
+    assert!(ours <= 3.0 * plain, "{ours} µs beside {plain} µs");
+}
+
+/// A lock with a holder and a line behind it that stays as long as it is.
+struct Line {
+    codec: Codec,
+    name: LockName,
+    clients: Vec<Client>,
+    ids: VecDeque<HolderId>,
+    joined: usize,
+    not_after: u64,
+}
+
+impl Line {
+    fn new(bench: &mut Bench, waiters: usize) -> Self {
+        let codec = Codec::new(Keys::default(), Limits::default());
+        let (clients, not_after) = ((0..8).map(client).collect(), bench.connection.micros() / 1000 + 600_000);
+        let mut line = Self { codec, name: name(waiters), clients, ids: VecDeque::new(), joined: 0, not_after };
+        (0..=waiters).for_each(|_| line.join(bench));
+        bench.connection.answers();
+        line
+    }
+
+    fn join(&mut self, bench: &mut Bench) {
+        let claim = claim(&self.clients[self.joined % self.clients.len()], self.not_after);
+        self.joined += 1;
+        self.ids.push_back(claim.id);
+        bench.queue(&self.codec.call(&self.name, &Op::Acquire(claim)));
+    }
+
+    fn hand_over(&mut self, bench: &mut Bench) {
+        let holder = self.ids.pop_front().expect("somebody holds");
+        bench.queue(&self.codec.call(&self.name, &release(holder)));
+        self.join(bench);
+    }
+
+    fn renew(&self, bench: &mut Bench) {
+        let lease = Lease::new(Duration::from_secs(30)).expect("a good lease");
+        bench.queue(&self.codec.call(&self.name, &Op::Renew(Renew { id: self.ids[0], lease })));
+    }
+
+    fn beat(&self, bench: &mut Bench) {
+        let (inbox, ids) = (self.clients[0].inbox(), self.ids.iter().take(1).copied().collect());
+        let beat = Heartbeat { inbox, ids, alive: Duration::from_secs(10) };
+        bench.queue(&self.codec.call(&self.name, &Op::Heartbeat(beat)));
+    }
+
+    /// How many the record says are waiting.
+    fn waiters(&self, bench: &mut Bench) -> usize {
+        bench.queue(&self.codec.call(&self.name, &Op::Inspect));
+        let answer = bench.connection.answers().pop().expect("one answer");
+        match self.codec.reply(&Op::Inspect, RunId(1), answer).expect("a reply").body {
+            Body::Record(Some(view)) => view.waiters.len(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn nothing_costs_more_when_more_wait() {
+    let Some(server) = Server::start("nothing_costs_more_when_more_wait") else { return };
+    let mut bench = Bench::new(server);
+    let mut costs = Vec::new();
+    for waiters in [2, 100, 1_000, 9_000] {
+        let mut line = Line::new(&mut bench, waiters);
+        let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..3 {
+            rounds[0].push(bench.measure(1_000, |bench, _| line.hand_over(bench)));
+            rounds[1].push(bench.measure(500, |bench, _| line.renew(bench)));
+            rounds[2].push(bench.measure(500, |bench, _| line.beat(bench)));
+        }
+        assert_eq!(line.waiters(&mut bench), waiters);
+        let [hand_over, renewal, heartbeat] = rounds.map(median);
+        println!(
+            "server time with {waiters} waiters: hand-off and newcomer {hand_over:.1}, renewal {renewal:.1}, heartbeat {heartbeat:.1} µs"
+        );
+        costs.push([hand_over, renewal, heartbeat]);
+    }
+    for what in 0..3 {
+        let (first, most) = (costs[0][what], costs.iter().map(|cost| cost[what]).fold(0.0, f64::max));
+        assert!(most <= 2.0 * first, "from {first} to {most} µs");
+    }
+}

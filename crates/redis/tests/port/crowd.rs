@@ -1,0 +1,155 @@
+//! Many at once, beyond what random scripts reach: a thousand readers, long queues that people leave from anywhere, bounded work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::holder::{Client, HolderId};
+use bandog_core::lease::Lease;
+use bandog_core::ledger::{Applied, Limits, Record};
+use bandog_core::mode::Mode;
+use bandog_core::op::{Body, Claim, Effect, Op, Patience, Release, Reply, Verdict};
+use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
+use bandog_redis::{Codec, Keys};
+
+use crate::claims::{client, name, release};
+use crate::fake::Fake;
+use crate::pair::Host;
+
+/// A ledger and a fake that must agree on everything.
+struct Both {
+    fake: Fake,
+    codec: Codec,
+    record: Record,
+    limits: Limits,
+    millis: u64,
+    clients: Vec<Client>,
+}
+
+impl Both {
+    fn new() -> Self {
+        let limits = Limits::default();
+        let codec = Codec::new(Keys::default(), limits.clone());
+        let clients = (1..40).map(client).collect();
+        Self { fake: Fake::new(), codec, record: Record::default(), limits, millis: 1_000_000, clients }
+    }
+
+    fn apply(&mut self, op: &Op) -> Reply {
+        let (lease, wall) = (LeaseTime::from_millis(self.millis), WallTime::from_micros(self.millis * 1000));
+        let now = Now { lease, wall, run: RunId(1) };
+        let Applied { reply, mut effects } = self.record.apply(&self.limits, now, op);
+        self.fake.set_micros(self.millis * 1000);
+        let said = self.codec.reply(op, now.run, self.fake.run(&self.codec.call(&name(1), op))).expect("an answer");
+        let published = self.fake.published().into_iter();
+        let mut pushed: Vec<Effect> = published.map(|(channel, payload)| self.effect(&channel, &payload)).collect();
+        for news in [&mut effects, &mut pushed] {
+            news.sort_by_cached_key(|effect| (effect.inbox, format!("{:?}", effect.news)));
+        }
+        assert_eq!(said, reply, "{op:?}");
+        assert_eq!(pushed, effects, "{op:?}");
+        self.fake.check(&self.codec.keys().key(&name(1))).expect("fields that belong together");
+        reply
+    }
+
+    fn effect(&self, channel: &[u8], payload: &[u8]) -> Effect {
+        let inbox = self.codec.keys().inbox(channel).expect("an inbox");
+        Effect { inbox, news: self.codec.push(RunId(1), payload).expect("news").news }
+    }
+
+    fn settle(&mut self) -> u32 {
+        let rounds = (1..200).find(|_| !self.apply(&Op::Tend).more);
+        rounds.expect("clean-up comes to an end")
+    }
+
+    fn claim(&self, number: usize, mode: Mode, lease: u64) -> Claim {
+        let client = &self.clients[number % self.clients.len()];
+        Claim {
+            id: client.fresh(),
+            inbox: client.inbox(),
+            who: Arc::clone(client.who()),
+            mode,
+            lease: Lease::new(Duration::from_millis(lease)).expect("a good lease"),
+            window: Duration::from_secs(30),
+            fair: number.is_multiple_of(7),
+            patience: Patience::Queue,
+            not_after: LeaseTime::from_millis(self.millis + 5_000),
+            ballot: None,
+        }
+    }
+
+    fn join(&mut self, number: usize, mode: Mode, lease: u64) -> HolderId {
+        let claim = self.claim(number, mode, lease);
+        let id = claim.id;
+        self.apply(&Op::Acquire(claim));
+        id
+    }
+}
+
+/// A fixed disorder: each number once.
+fn shuffled(count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |number| number * 7919 % count)
+}
+
+#[test]
+fn a_thousand_readers_come_and_go() {
+    let mut both = Both::new();
+    let readers: Vec<_> =
+        shuffled(1_100).map(|number| both.join(number, Mode::Shared, 10_000 + number as u64)).collect();
+    both.join(3, Mode::Exclusive, 500);
+    for number in shuffled(400) {
+        both.apply(&release(readers[number]));
+    }
+    both.apply(&Op::Inspect);
+    both.millis += 10_600;
+    assert!(both.apply(&Op::Inspect).more, "there is more to expire than one call may");
+    both.settle();
+    both.millis -= 3_000;
+    both.apply(&Op::Inspect);
+    both.millis += 60_000;
+    both.settle();
+    both.apply(&Op::Inspect);
+}
+
+#[test]
+fn a_long_queue_is_left_from_everywhere() {
+    let mut both = Both::new();
+    let mut ids: Vec<_> = (0..500).map(|number| both.join(number, Mode::Exclusive, 10_000)).collect();
+    for number in shuffled(499).take(200) {
+        both.apply(&release(ids[number]));
+    }
+    ids.extend((0..50).map(|number| both.join(number, Mode::Shared, 10_000)));
+    both.apply(&Op::Inspect);
+    for id in ids {
+        both.apply(&release(id));
+    }
+    both.apply(&Op::Inspect);
+}
+
+#[test]
+fn a_dead_queue_is_buried_a_piece_at_a_time() {
+    let mut both = Both::new();
+    for number in 0..500 {
+        both.join(number % 38, Mode::Exclusive, 10_000);
+    }
+    both.millis += 65_000;
+    // A client that has nobody in the line: it would revive them.
+    both.join(38, Mode::Exclusive, 10_000);
+    assert!(both.settle() > 5, "500 waiters, 64 at a time");
+    both.apply(&Op::Inspect);
+}
+
+#[test]
+fn marks_that_were_over_stay_over_when_the_clock_steps_back() {
+    let mut both = Both::new();
+    let claims: Vec<_> = (0..3).map(|number| both.claim(number, Mode::Shared, 1_000)).collect();
+    // Made in an order in which the second and the third cannot both be first.
+    for (claim, life) in claims.iter().zip([100, 50, 60]) {
+        let not_after = Some(LeaseTime::from_millis(both.millis + life));
+        both.apply(&Op::Release(Release { id: claim.id, not_after, again: None }));
+    }
+    both.millis += 70;
+    both.apply(&Op::Tend);
+    both.millis -= 15;
+    let granted = |reply: Reply| matches!(reply.body, Body::Verdict(Verdict::Granted(_)));
+    let verdicts: Vec<bool> = claims.into_iter().map(|claim| granted(both.apply(&Op::Acquire(claim)))).collect();
+    assert_eq!(verdicts, [false, true, true]);
+}

@@ -1,0 +1,71 @@
+//! Scripts with one mistake each: the differential must find every one, or it proves nothing.
+
+use std::cell::RefCell;
+
+use bandog_redis::Script;
+use proptest::test_runner::Config;
+
+use crate::config;
+use crate::differential::try_play;
+use crate::fake::Fake;
+use crate::tally::Tally;
+
+/// More cases than any of them has needed, by far.
+const CASES: u32 = 2_000;
+const LENGTH: usize = 200;
+
+/// What stands in the scripts, and what stands there by mistake.
+const MISTAKES: [(&str, &str); 26] = [
+    // fast paths
+    ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
+    ("if ballot > stamp then", "if false then"),
+    ("expires = now + math.ceil((stamp - us) / 1000)\n", "expires = expires\n"),
+    ("lease <= longest and not_after", "not_after"),
+    ("if n == 0 and large == 0 and expires > now", "if n == 0 and expires > now"),
+    ("if till > now and revoked == 0 then", "if till >= now and revoked == 0 then"),
+    ("if till > now and revoked == 0 then", "if till > now then"),
+    // holders
+    ("if h and h.till <= now then", "if h and h.till < now then"),
+    ("r.n < r.sharers", "r.n <= r.sharers"),
+    ("r.permits + count <= of", "r.permits + count < of"),
+    ("math.min(h.till - now, h.length)", "h.till - now"),
+    ("    r.top = slot\n", "    r.top = r.top\n"),
+    ("return x > y", "return x < y"),
+    // done marks
+    ("read('>I8', till) >= now", "read('>I8', till) > now"),
+    ("if till < now or old and till <= read('>I8', old) then", "if till < now then"),
+    // the queue
+    ("    f.link(behind, before, select(2, f.links(behind)))\n", ""),
+    ("    r.tail = before\n", ""),
+    ("return not till or till <= now", "return not till or till < now"),
+    ("math.min(at - r.head, r.waiting - 1)", "at - r.head"),
+    ("f.refresh(c.box, c.alive, 0)", ""),
+    // settling and closing
+    ("if not lapsed and r.n > 1 then", "if not lapsed and r.n > 2 then"),
+    ("math.max(math.min(c.window, c.lease), at_least)", "math.min(c.window, c.lease)"),
+    ("c.fair == 1 and r.fairs == 0", "false"),
+    ("elseif not r.more and not f.somebody_waits()", "elseif not f.somebody_waits()"),
+    ("waits and r.lively or 0", "0"),
+    ("    r.late, r.cap = 0, 0\n", ""),
+];
+
+fn finds(right: &str, wrong: &str) -> bool {
+    let present = Script::ALL.iter().any(|script| script.text().contains(right));
+    assert!(present, "no script says {right:?} any more");
+    let fake = Fake::with(|script| script.text().replace(right, wrong));
+    let config = Config { max_shrink_iters: 0, ..config(CASES) };
+    try_play(&fake, &RefCell::new(Tally::default()), config, LENGTH).is_err()
+}
+
+#[test]
+fn without_a_mistake_nothing_is_found() {
+    let config = Config { max_shrink_iters: 0, ..config(100) };
+    let fake = Fake::with(|script| script.text().replace("local key = KEYS[1]", "local key = KEYS[1] "));
+    try_play(&fake, &RefCell::new(Tally::default()), config, LENGTH).expect("both agree");
+}
+
+#[test]
+fn every_mistake_is_found() {
+    let missed: Vec<_> = MISTAKES.iter().filter(|(right, wrong)| !finds(right, wrong)).collect();
+    assert!(missed.is_empty(), "not found: {missed:#?}");
+}

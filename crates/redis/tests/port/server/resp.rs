@@ -1,0 +1,81 @@
+//! The least client that will do: RESP2 over a socket, blocking, with pipelining.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use bandog_redis::Value;
+
+/// One connection.
+pub(crate) struct Connection {
+    reader: BufReader<UnixStream>,
+    waiting: Vec<u8>,
+    unread: usize,
+}
+
+impl Connection {
+    pub(crate) fn open(socket: &Path) -> io::Result<Self> {
+        let reader = BufReader::new(UnixStream::connect(socket)?);
+        Ok(Self { reader, waiting: Vec::new(), unread: 0 })
+    }
+
+    /// Adds a command to what [`Connection::answers`] sends.
+    pub(crate) fn queue<A: AsRef<[u8]>>(&mut self, args: &[A]) {
+        let _ = write!(self.waiting, "*{}\r\n", args.len());
+        for arg in args {
+            let arg = arg.as_ref();
+            let _ = write!(self.waiting, "${}\r\n", arg.len());
+            self.waiting.extend_from_slice(arg);
+            self.waiting.extend_from_slice(b"\r\n");
+        }
+        self.unread += 1;
+    }
+
+    /// Sends what is queued and reads one answer for each.
+    pub(crate) fn answers(&mut self) -> Vec<Value> {
+        let sent = self.reader.get_mut().write_all(&self.waiting);
+        sent.expect("the server takes what we send");
+        self.waiting.clear();
+        (0..std::mem::take(&mut self.unread)).map(|_| self.read()).collect()
+    }
+
+    /// One command, one answer.
+    pub(crate) fn ask<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Value {
+        self.queue(args);
+        self.answers().pop().expect("one answer")
+    }
+
+    /// The server's clock.
+    pub(crate) fn micros(&mut self) -> u64 {
+        let Value::Array(parts) = self.ask(&["TIME"]) else { panic!("no time") };
+        let part = |at: usize| match &parts[at] {
+            Value::Bytes(digits) => String::from_utf8_lossy(digits).parse::<u64>().expect("a number"),
+            other => panic!("a number was expected, not {other:?}"),
+        };
+        part(0) * 1_000_000 + part(1)
+    }
+
+    /// An answer that nobody asked for, or the next one.
+    pub(crate) fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).expect("an answer");
+        let (sort, rest) = line.trim_end().split_at(1);
+        let number = || rest.parse::<i64>().expect("a number");
+        match sort {
+            "+" => Value::Bytes(rest.into()),
+            "-" => Value::Error(rest.into()),
+            ":" => Value::Int(number()),
+            "$" => usize::try_from(number()).map_or(Value::Nil, |length| self.bytes(length)),
+            "*" => usize::try_from(number())
+                .map_or(Value::Nil, |count| Value::Array((0..count).map(|_| self.read()).collect())),
+            _ => panic!("not RESP: {line:?}"),
+        }
+    }
+
+    fn bytes(&mut self, length: usize) -> Value {
+        let mut bytes = vec![0; length + 2];
+        self.reader.read_exact(&mut bytes).expect("the bytes that were announced");
+        bytes.truncate(length);
+        Value::Bytes(bytes)
+    }
+}

@@ -1,0 +1,12 @@
+//! The store on real servers: what is checked at connect, what operators and neighbours do to it, and what is never said.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod checks;
+mod hygiene;
+mod pause;
+mod refusals;
+mod runtimes;
+mod secrets;
+#[path = "../support/mod.rs"]
+mod support;
+mod tls;

@@ -1,0 +1,250 @@
+//! A proxy that knows requests from replies, so that exactly one of them can be lost, held up, or come twice.
+//!
+//! Requests are named by the script they call (`acquire`, `renew`, …) or by their command (`subscribe`, …). A stream cannot
+//! lose a piece from its middle: what is lost takes the connection with it, as it does in a network.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use bandog_redis::Script;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::{Notify, oneshot};
+
+use super::Server;
+
+/// What happens to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It does not arrive, and the connection is cut.
+    LoseRequest,
+    /// Half of it arrives, and the connection is cut.
+    TearRequest,
+    /// It is executed, the reply does not arrive, and the connection is cut.
+    LoseReply,
+    /// It is executed, half of the reply arrives, and the connection is cut.
+    TearReply,
+    /// It and all behind it wait for [`Proxy::let_go`].
+    HoldRequest,
+    /// Its reply and all behind it wait for [`Proxy::let_go`].
+    HoldReply,
+    /// The connection is cut, and the request arrives with [`Proxy::haunt`].
+    Ghost,
+    /// It arrives, and once more with [`Proxy::haunt`].
+    Twice,
+}
+
+pub(crate) struct Proxy {
+    port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    upstream: PathBuf,
+    plans: Mutex<Vec<Plan>>,
+    ghosts: Mutex<Vec<Vec<u8>>>,
+    seen: Mutex<Vec<String>>,
+    deaf: Mutex<bool>,
+    connections: Mutex<usize>,
+    go: Notify,
+}
+
+struct Plan {
+    on: &'static str,
+    fault: Fault,
+    hit: oneshot::Sender<()>,
+}
+
+impl Proxy {
+    pub(crate) async fn of(server: &Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State {
+            upstream: server.socket(),
+            plans: Mutex::default(),
+            ghosts: Mutex::default(),
+            seen: Mutex::default(),
+            deaf: Mutex::default(),
+            connections: Mutex::default(),
+            go: Notify::new(),
+        });
+        let shared = Arc::clone(&state);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                *shared.connections.lock().unwrap() += 1;
+                tokio::spawn(carry(Arc::clone(&shared), client));
+            }
+        });
+        Self { port, state }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Lets the next request of this name go wrong; resolves when it has.
+    pub(crate) fn plan(&self, on: &'static str, fault: Fault) -> oneshot::Receiver<()> {
+        let (hit, happened) = oneshot::channel();
+        self.state.plans.lock().unwrap().push(Plan { on, fault, hit });
+        happened
+    }
+
+    /// How many requests of this name have arrived.
+    pub(crate) fn seen(&self, name: &str) -> usize {
+        self.state.seen.lock().unwrap().iter().filter(|seen| *seen == name).count()
+    }
+
+    /// How often somebody connected.
+    pub(crate) fn connections(&self) -> usize {
+        *self.state.connections.lock().unwrap()
+    }
+
+    /// Lets the one thing that is held, or about to be, go on.
+    pub(crate) fn let_go(&self) {
+        self.state.go.notify_one();
+    }
+
+    /// Whether news is swallowed.
+    pub(crate) fn deafen(&self, deaf: bool) {
+        *self.state.deaf.lock().unwrap() = deaf;
+    }
+
+    /// Lets the ghosts arrive, each on a connection of its own, and gives the replies.
+    pub(crate) async fn haunt(&self) -> Vec<String> {
+        let ghosts = std::mem::take(&mut *self.state.ghosts.lock().unwrap());
+        let mut replies = Vec::new();
+        for ghost in ghosts {
+            let mut server = UnixStream::connect(&self.state.upstream).await.unwrap();
+            server.write_all(&ghost).await.unwrap();
+            let mut buffer = Vec::new();
+            let length = loop {
+                server.read_buf(&mut buffer).await.unwrap();
+                if let Some(length) = frame(&buffer) {
+                    break length;
+                }
+            };
+            replies.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+        }
+        replies
+    }
+}
+
+impl State {
+    fn plan_for(&self, name: &str) -> Option<Fault> {
+        self.seen.lock().unwrap().push(name.to_owned());
+        let mut plans = self.plans.lock().unwrap();
+        let plan = plans.iter().position(|plan| plan.on == name).map(|at| plans.remove(at))?;
+        // A test need not wait for it.
+        let _ = plan.hit.send(());
+        Some(plan.fault)
+    }
+}
+
+async fn carry(state: Arc<State>, client: TcpStream) {
+    let Ok(server) = UnixStream::connect(&state.upstream).await else { return };
+    client.set_nodelay(true).unwrap();
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let expected = Arc::new(Mutex::new(VecDeque::new()));
+    let there = requests(Arc::clone(&state), from_client, to_server, Arc::clone(&expected));
+    let back = replies(state, from_server, to_client, expected);
+    // Either way's end is the end of both.
+    tokio::select! { () = there => {}, () = back => {} }
+}
+
+type Expected = Arc<Mutex<VecDeque<Option<Fault>>>>;
+
+async fn requests(
+    state: Arc<State>,
+    mut client: impl AsyncReadExt + Unpin,
+    mut server: impl AsyncWriteExt + Unpin,
+    expected: Expected,
+) {
+    let mut buffer = Vec::new();
+    while matches!(client.read_buf(&mut buffer).await, Ok(read) if read > 0) {
+        while let Some(length) = frame(&buffer) {
+            let request: Vec<u8> = buffer.drain(..length).collect();
+            let fault = state.plan_for(&name(&request));
+            match fault {
+                Some(Fault::LoseRequest) => return,
+                // Whether it still gets there or not: the connection is cut.
+                Some(Fault::TearRequest) => return drop(server.write_all(&request[..length / 2]).await),
+                Some(Fault::Ghost) => return state.ghosts.lock().unwrap().push(request),
+                Some(Fault::Twice) => state.ghosts.lock().unwrap().push(request.clone()),
+                Some(Fault::HoldRequest) => state.go.notified().await,
+                _ => {}
+            }
+            expected.lock().unwrap().push_back(fault);
+            if server.write_all(&request).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+async fn replies(
+    state: Arc<State>,
+    mut server: impl AsyncReadExt + Unpin,
+    mut client: impl AsyncWriteExt + Unpin,
+    expected: Expected,
+) {
+    let mut buffer = Vec::new();
+    while matches!(server.read_buf(&mut buffer).await, Ok(read) if read > 0) {
+        while let Some(length) = frame(&buffer) {
+            let reply: Vec<u8> = buffer.drain(..length).collect();
+            if is_news(&reply) {
+                if *state.deaf.lock().unwrap() {
+                    continue;
+                }
+            } else {
+                let fault = expected.lock().unwrap().pop_front().flatten();
+                match fault {
+                    Some(Fault::LoseReply) => return,
+                    Some(Fault::TearReply) => return drop(client.write_all(&reply[..length / 2]).await),
+                    Some(Fault::HoldReply) => state.go.notified().await,
+                    _ => {}
+                }
+            }
+            if client.write_all(&reply).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn is_news(reply: &[u8]) -> bool {
+    reply.starts_with(b">3\r\n$7\r\nmessage")
+}
+
+/// The script that a request calls, or its command.
+fn name(request: &[u8]) -> String {
+    let words: Vec<&[u8]> = request.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end()).collect();
+    let word = |at: usize| words.get(at).map(|word| String::from_utf8_lossy(word).to_lowercase()).unwrap_or_default();
+    let digest = |script: Script| redis::Script::new(script.text()).get_hash().to_owned();
+    let called = || Script::ALL.into_iter().find(|script| digest(*script) == word(4));
+    match word(2).as_str() {
+        "evalsha" => called().map_or_else(|| "unknown".to_owned(), |script| script.word().to_owned()),
+        command => command.to_owned(),
+    }
+}
+
+/// How long the first value in the bytes is, if it is there whole.
+fn frame(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')? + 1;
+    let count = || std::str::from_utf8(&bytes[1..end]).ok()?.trim().parse::<i64>().ok();
+    let values = match bytes[0] {
+        b'$' | b'=' => {
+            let whole = end + usize::try_from(count()?).map_or(0, |length| length + 2);
+            return (bytes.len() >= whole).then_some(whole);
+        }
+        b'*' | b'>' | b'~' => count()?,
+        b'%' => count()? * 2,
+        _ => 0,
+    };
+    let mut length = end;
+    for _ in 0..values {
+        length += frame(&bytes[length..])?;
+    }
+    Some(length)
+}

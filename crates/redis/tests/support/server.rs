@@ -1,0 +1,183 @@
+//! A redis-server of one test: its own directory, a free port and a socket, ended by its process id.
+
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use redis::{Connection, FromRedisValue, IntoConnectionInfo};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Mutex<Child>,
+    directory: PathBuf,
+    pub(crate) port: u16,
+    options: Vec<String>,
+}
+
+/// Says loudly that a test was left out.
+pub(crate) fn is_missing() -> bool {
+    let missing = Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_err();
+    if missing {
+        eprintln!("!!! SKIPPED: no {} here; set BANDOG_REDIS_SERVER or install it", program());
+    }
+    missing
+}
+
+fn program() -> String {
+    std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into())
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// A server with more options.
+    pub(crate) fn with(options: &[&str]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("bandog-store-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        // Another test may take the port in between: then it is tried with the next.
+        for _ in 0..20 {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+            if let Some(child) = launch(&directory, port, &options) {
+                return Self { child: Mutex::new(child), directory, port, options };
+            }
+        }
+        panic!("no redis-server would start in {}", directory.display());
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn unix_url(&self) -> String {
+        format!("redis+unix://{}", self.socket().display())
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.join("socket")
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A connection that is not the store's.
+    pub(crate) fn connection(&self) -> Connection {
+        let address = redis::ConnectionAddr::Unix(self.socket()).into_connection_info().unwrap();
+        redis::Client::open(address).unwrap().get_connection().unwrap()
+    }
+
+    /// Runs one command, given as words.
+    pub(crate) fn run<T: FromRedisValue>(&self, words: &str) -> T {
+        self.try_run(words).unwrap_or_else(|error| panic!("{words}: {error}"))
+    }
+
+    pub(crate) fn try_run<T: FromRedisValue>(&self, words: &str) -> redis::RedisResult<T> {
+        let mut words = words.split(' ');
+        let mut command = redis::cmd(words.next().unwrap());
+        for word in words {
+            command.arg(word);
+        }
+        command.query(&mut self.connection())
+    }
+
+    /// How many keys there are, tombstones included.
+    pub(crate) fn size(&self) -> usize {
+        self.run("DBSIZE")
+    }
+
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Ends the server and starts it again at the same place: empty, unless somebody saved.
+    pub(crate) fn restart(&self) {
+        self.restart_with(&[]);
+    }
+
+    /// The same, with more options.
+    pub(crate) fn restart_with(&self, more: &[&str]) {
+        let mut child = self.child.lock().unwrap();
+        end(&mut child);
+        let options: Vec<String> = self.options.iter().cloned().chain(more.iter().map(|&it| it.to_owned())).collect();
+        *child = launch(&self.directory, self.port, &options).expect("the server starts again");
+    }
+
+    /// Ends the server for good.
+    pub(crate) fn kill(&self) {
+        end(&mut self.child.lock().unwrap());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let child = self.child.lock().unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        drop(std::fs::remove_dir_all(&self.directory));
+    }
+}
+
+fn end(child: &mut Child) {
+    // A process that has ended already cannot be killed.
+    drop(child.kill());
+    drop(child.wait());
+}
+
+fn launch(directory: &Path, port: u16, options: &[String]) -> Option<Child> {
+    let socket = directory.join("socket");
+    drop(std::fs::remove_file(&socket));
+    let log = std::fs::File::create(directory.join("log")).unwrap();
+    let mut child = Command::new(program())
+        .args(["--port", &port.to_string(), "--unixsocket"])
+        .arg(&socket)
+        .args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--enable-debug-command",
+            "yes",
+            "--enable-protected-configs",
+            "yes",
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+        ])
+        .arg(directory)
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("redis-server is installed");
+    // There is no handshake with a server that is not there yet.
+    for _ in 0..2_000 {
+        if UnixStream::connect(&socket).is_ok() {
+            return Some(child);
+        }
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    end(&mut child);
+    None
+}
