@@ -1,14 +1,17 @@
 //! Operations through a lane: encoded, sent by digest, sent whole where the server has forgotten the script, and settled.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use bandog_core::name::LockName;
-use bandog_core::op::{Op, Reply};
+use bandog_core::op::{Op, Release, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::time::{Moment, RunId};
+use bandog_core::token::Stamp;
 use redis::Cmd;
 
 use crate::announce;
+use crate::clock;
 use crate::codec::Call;
 use crate::script::Script;
 use crate::topology::{Lane, unreadable};
@@ -59,7 +62,8 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
         return Vec::new();
     }
     let codec = &lane.shared.site.codec;
-    let calls: Vec<Call> = asked.iter().map(|(name, op)| codec.call(name, op)).collect();
+    let floor = lane.shared.site.clock.floor(clock::now());
+    let calls: Vec<Call> = asked.iter().map(|(name, op)| codec.call(name, &floored(op, floor))).collect();
     let mut replies = Vec::with_capacity(asked.len());
     for (outcome, (name, op)) in run(lane, &calls).await.into_iter().zip(asked) {
         replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
@@ -90,6 +94,21 @@ fn read(lane: &Lane, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply
     let reply = site.codec.reply(op, run, value).map_err(wrong)?;
     site.clock.note(reply.at, sent, received);
     Ok(reply)
+}
+
+/// The operation, its claim's stamp above `floor`.
+fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
+    if floor.is_none() {
+        return Cow::Borrowed(op);
+    }
+    let mut op = op.clone();
+    match &mut op {
+        Op::Acquire(claim) => claim.ballot = claim.ballot.max(floor),
+        Op::Upgrade(upgrade) => upgrade.claim.ballot = upgrade.claim.ballot.max(floor),
+        Op::Release(Release { again: Some(claim), .. }) => claim.ballot = claim.ballot.max(floor),
+        _ => {}
+    }
+    Cow::Owned(op)
 }
 
 fn by_digest(call: &Call) -> Cmd {

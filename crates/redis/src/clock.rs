@@ -1,25 +1,60 @@
 //! The server's lease clock as replies tell it. Lanes note every reply; [`Store::time`](bandog_core::store::Store::time) reads it.
 //!
+//! A new run of the server may have a clock that is behind the old one's, and may have forgotten which stamps that one minted. None of
+//! them was above what the old clock would show now: until the new clock has got there, claims carry that as their floor.
+//!
 //! A reply was made between its send and its arrival, which bounds the difference between the server's clock and ours from
 //! both sides. The estimate moves only as far as the newest reply demands, so a slow reply does not make the clock jump.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use bandog_core::time::{LeaseTime, Moment};
+use bandog_core::time::{LeaseTime, Moment, RunId};
+use bandog_core::token::Stamp;
 
 const MILLI: i64 = 1_000_000;
 
-/// Nanoseconds from our clock to the server's; [`i64::MIN`] before the first reply.
+/// Time, drift and rounding of the estimate: the old clock may have been this much ahead of what we think.
+const SLACK: u64 = 1_000;
+
 #[derive(Debug)]
-pub(crate) struct ServerClock(AtomicI64);
+pub(crate) struct ServerClock {
+    /// Nanoseconds from our clock to the server's; [`i64::MIN`] before the first reply.
+    offset: AtomicI64,
+    run: Mutex<Option<RunId>>,
+    /// What the clock of an earlier run would have shown when the present one began, in milliseconds; 0 if that was not behind.
+    floor: AtomicU64,
+}
 
 impl Default for ServerClock {
     fn default() -> Self {
-        Self(AtomicI64::new(i64::MIN))
+        Self { offset: AtomicI64::new(i64::MIN), run: Mutex::default(), floor: AtomicU64::new(0) }
     }
 }
 
 impl ServerClock {
+    /// A connection was opened to this run, whose clock shows `at`. Says whether claims made before it need a floor they do
+    /// not have.
+    pub(crate) fn begin(&self, run: RunId, at: LeaseTime, sent: Moment, received: Moment) -> bool {
+        let mut known = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = self.time(received);
+        let behind = known.replace(run).is_some_and(|known| known != run) && at < expected;
+        if behind {
+            self.floor.fetch_max(expected.millis() + SLACK, Ordering::AcqRel);
+        }
+        self.note(at, sent, received);
+        // Another lane may have noticed first.
+        behind || self.floor(received).is_some()
+    }
+
+    /// The floor for the stamps of claims made at `now`, while the server's clock is behind it.
+    pub(crate) fn floor(&self, now: Moment) -> Option<Stamp> {
+        let floor = self.floor.load(Ordering::Acquire);
+        (self.time(now).millis() <= floor)
+            .then(|| Stamp::from_micros(floor.saturating_mul(1_000)))
+            .filter(|_| floor > 0)
+    }
+
     /// A reply to what was sent at `sent`, and arrived at `received`, was made at `at`.
     pub(crate) fn note(&self, at: LeaseTime, sent: Moment, received: Moment) {
         let millis = |millis: u64| i64::try_from(millis).unwrap_or(i64::MAX).saturating_mul(MILLI);
@@ -28,12 +63,12 @@ impl ServerClock {
         let most = millis(at.millis().saturating_add(1)).saturating_sub(nanos(sent));
         let moved = |offset: i64| Some(offset.clamp(least, most.max(least)));
         // The closure always answers.
-        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
+        let _ = self.offset.fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
     }
 
     /// What the server's clock shows at `now`.
     pub(crate) fn time(&self, now: Moment) -> LeaseTime {
-        let nanos = nanos(now).saturating_add(self.0.load(Ordering::Acquire));
+        let nanos = nanos(now).saturating_add(self.offset.load(Ordering::Acquire));
         LeaseTime::from_millis(u64::try_from(nanos / MILLI).unwrap_or(0))
     }
 }
@@ -79,6 +114,33 @@ mod tests {
         clock.note(told(1_000), at(10), at(10));
         clock.note(told(1_005), at(15), at(900));
         assert_eq!(clock.time(at(900)), told(1_890));
+    }
+
+    #[test]
+    fn a_new_run_that_is_behind_gives_claims_a_floor() {
+        let clock = ServerClock::default();
+        assert!(!clock.begin(RunId(1), told(100_000), at(10), at(10)));
+        assert!(
+            !clock.begin(RunId(1), told(90_000), at(20), at(20)),
+            "the same run: its clock stepped, its memory did not"
+        );
+        assert_eq!(clock.floor(at(20)), None);
+        let clock = ServerClock::default();
+        clock.begin(RunId(1), told(100_000), at(10), at(10));
+        assert!(clock.begin(RunId(2), told(40_000), at(5_010), at(5_010)));
+        assert!(clock.begin(RunId(2), told(40_001), at(5_011), at(5_011)), "on the next lane as well");
+        let floor = clock.floor(at(5_010)).unwrap();
+        assert!(floor >= Stamp::from_micros(105_000_000), "the old clock would show 105 s: {floor:?}");
+        assert_eq!(clock.floor(at(60_000)), Some(floor));
+        assert_eq!(clock.floor(at(80_000)), None, "the new clock has got there");
+    }
+
+    #[test]
+    fn a_new_run_that_is_not_behind_needs_none() {
+        let clock = ServerClock::default();
+        clock.begin(RunId(1), told(100_000), at(10), at(10));
+        assert!(!clock.begin(RunId(2), told(200_000), at(20), at(20)));
+        assert_eq!(clock.floor(at(30)), None);
     }
 
     #[test]

@@ -180,6 +180,13 @@ impl Lane {
         }
         let Phase::Opening { waiting, .. } = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         let begun: Vec<_> = match opened {
+            Ok(link) if link.behind => {
+                // What waits was written for the run before, without the floor that its claims need now.
+                let why = self.unsent("it has begun a new run, whose clock is behind; it is asked anew");
+                state.failures = 0;
+                state.phase = Phase::Open(link);
+                waiting.into_iter().map(|parcel| (parcel.sent, Err(why.clone()))).collect()
+            }
             Ok(link) => {
                 state.failures = 0;
                 let begun = waiting.into_iter().map(|it| (it.sent, Ok(start(&link, opening, it.commands)))).collect();

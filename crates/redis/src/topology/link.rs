@@ -39,6 +39,8 @@ pub(crate) struct Link {
     /// The runtime that drives it.
     pub(crate) home: Id,
     gone: Arc<AtomicBool>,
+    /// Whether a new run has begun whose clock is behind the last one's.
+    pub(crate) behind: bool,
 }
 
 /// Says that the connection is gone, at the latest when the driver beneath drops it.
@@ -76,14 +78,15 @@ impl Link {
         let scripts: &[Script] = if ear.is_some() { &[] } else { &Script::ALL };
         let settings = settings(Farewell(Arc::clone(&gone)), ear);
         let connection = site.client.get_multiplexed_async_connection_with_config(&settings).await.map_err(failed)?;
-        let mut link = Self { connection, run: RunId::default(), home: Handle::current().id(), gone };
+        let (run, home) = (RunId::default(), Handle::current().id());
+        let mut link = Self { connection, run, home, gone, behind: false };
         let mut questions = Vec::from(Facts::questions());
         let asked = questions.len();
         questions.extend(scripts.iter().map(|script| load(*script)));
         let sent = clock::now();
         let answers = link.start(questions).await.map_err(failed)?;
         let facts = Facts::read(&site.config, &answers[..asked.min(answers.len())])?;
-        site.clock.note(facts.time, sent, clock::now());
+        link.behind = site.clock.begin(facts.run, facts.time, sent, clock::now());
         if let Some(risk) = facts.judge(&site.config)? {
             site.warn(&risk);
         }
