@@ -131,7 +131,7 @@ pub struct StoreArgs {
 #[command(next_help_heading = "The lock")]
 pub struct LockArgs {
     /// The lock's name
-    #[arg(help_heading = "Arguments")]
+    #[arg(help_heading = "Arguments", display_order = 0)]
     pub name: String,
     /// Do not wait: busy is an answer
     #[arg(short, long, conflicts_with = "wait", overrides_with = "nonblock")]
@@ -180,7 +180,9 @@ pub struct Acquire {
 /// `bandog renew` and `bandog release`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The ticket comes from the environment (BANDOG_TICKET) or from standard input, never from the arguments:\nother users can see those."
+    after_help = "The ticket comes from the environment (BANDOG_TICKET) or from standard input, never from the arguments.\n\n\
+        Exit codes:\n  0       done\n  64      no ticket, or wrong arguments\n  69      the store cannot be reached or used\n  \
+        90      the lease was lost: the work may have overlapped with another's"
 )]
 pub struct Redeem {
     /// The store and its options.
