@@ -4,7 +4,7 @@
 //! written down in the same transaction.
 
 use bandog_core::holder::InboxId;
-use bandog_core::ledger::Record;
+use bandog_core::ledger::{Applied, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Effect, News, Op, Reply};
 use bandog_core::store::{Outcome, Push, StoreError};
@@ -134,14 +134,7 @@ impl<'a> Turn<'a> {
 
     /// Applies an operation and the clean-up that its reply leaves over.
     fn settle(&mut self, record: &mut Record, name: &LockName, op: &Op) -> Reply {
-        let (limits, now) = (&self.shared.limits, self.now());
-        let first = record.apply(limits, now, op);
-        let (mut reply, mut effects) = (first.reply, first.effects);
-        while reply.more {
-            let next = record.apply(limits, now, &Op::Tend);
-            reply.more = next.reply.more;
-            effects.extend(next.effects);
-        }
+        let Applied { reply, effects } = record.apply_and_tend(&self.shared.limits, self.now(), op);
         // A heartbeat repeats what was told: everybody would be woken, for one who most likely knows.
         let repeated = |effect: &Effect| matches!((op, &effect.news), (Op::Heartbeat(_), News::Waiting { .. }));
         let new = effects.iter().filter(|effect| !repeated(effect)).map(|effect| effect.inbox);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use bandog_core::ledger::{Limits, Record};
+use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Effect, Op, Reply};
 use bandog_core::pattern::Pattern;
@@ -41,13 +41,7 @@ impl Records {
         let known = self.by_name.get_mut(name);
         let is_new = known.is_none();
         let record = known.unwrap_or(&mut fresh);
-        let first = record.apply(limits, now, op);
-        let (mut reply, mut effects) = (first.reply, first.effects);
-        while reply.more {
-            let next = record.apply(limits, now, &Op::Tend);
-            reply.more = next.reply.more;
-            effects.extend(next.effects);
-        }
+        let Applied { reply, effects } = record.apply_and_tend(limits, now, op);
         match record.expires() {
             Some(_) if is_new => drop(self.by_name.insert(name.clone(), fresh)),
             None if !is_new => drop(self.by_name.remove(name)),

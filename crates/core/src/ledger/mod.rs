@@ -104,6 +104,18 @@ impl Record {
         Applied { reply, effects: step.effects }
     }
 
+    /// Applies one operation and then the clean-up that its reply leaves over, as a store owes its callers: the reply never says
+    /// `more`.
+    pub fn apply_and_tend(&mut self, limits: &Limits, now: Now, op: &Op) -> Applied {
+        let mut applied = self.apply(limits, now, op);
+        while applied.reply.more {
+            let next = self.apply(limits, now, &Op::Tend);
+            applied.reply.more = next.reply.more;
+            applied.effects.extend(next.effects);
+        }
+        applied
+    }
+
     /// The lease time from which the store may delete this record; `None` when there is nothing to delete.
     pub fn expires(&self) -> Option<LeaseTime> {
         self.expires
