@@ -29,8 +29,13 @@ fn main() -> ExitCode {
     }
     let began = Clock::system().now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let code = runtime.block_on(Hold::parse().run(began)).expect("a supervisor");
-    ExitCode::from(code)
+    runtime.block_on(Hold::parse().run(began)).map_or_else(
+        |error| {
+            eprintln!("hold: {error}");
+            ExitCode::FAILURE
+        },
+        ExitCode::from,
+    )
 }
 
 #[derive(Debug)]
