@@ -22,6 +22,7 @@ mod tickets;
 mod wait;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -30,15 +31,24 @@ use clap::error::ErrorKind;
 use exit::Exit;
 use say::{Failure, Say};
 use settings::{Settings, Wrong};
+use signal_hook::consts::SIGINT;
 
 /// Does what the arguments say; the first is the name under which the command was called.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let parsed = if is_dflock(&args) { dflock::translate(&args) } else { Ok(args.clone()) };
     match parsed.map_err(Wrong::from).and_then(|args| settings::parse(&args)) {
-        Ok((cli, settings)) => perform(&cli, &settings).into(),
+        Ok((cli, settings)) => end(perform(&cli, &settings)),
         Err(Wrong::Usage(error)) => usage(&error, &args).into(),
         Err(Wrong::Elsewhere(text)) => say_plainly(&Failure::new(Exit::Usage, text), wants_json(&args)).into(),
     }
+}
+
+/// Ends as the command did where that matters: a shell's script stops at Ctrl-C only if whoever it waits for died of it.
+fn end(exit: Exit) -> ExitCode {
+    if matches!(exit, Exit::Killed(SIGINT) | Exit::Interrupted(SIGINT)) && std::io::stdin().is_terminal() {
+        let _ = signal_hook::low_level::emulate_default_handler(SIGINT);
+    }
+    exit.into()
 }
 
 // When the arguments cannot be understood, or are not yet.

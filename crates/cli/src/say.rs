@@ -104,7 +104,9 @@ impl Say {
 
     /// Shows or changes the live line.
     pub(crate) fn live(&self, lock: &str, note: &Note) {
-        let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+        let size = rustix::termios::tcgetwinsize(std::io::stderr());
+        // A terminal that does not know its size says 0.
+        let columns = size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80);
         let text = format!("bandog: {}: {}", lock.escape_debug(), note.words());
         // One column stays free: a full line would wrap on some terminals.
         let fits = columns.max(20) - 1;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 use pty_process::Size;
 use pty_process::blocking::{Command, open};
@@ -45,4 +46,36 @@ fn the_line_fits_changes_and_is_cleared() {
         assert_eq!(line.chars().count(), 39, "{shown:?}");
     }
     assert!(last.starts_with("bandog: job: acquired after ") && last.ends_with("\r\nran\r\n"), "{shown:?}");
+}
+
+/// bash goes on with its script unless whoever it waits for dies of the signal; both while the command runs and while it waits.
+#[test]
+fn ctrl_c_ends_a_script_of_bash() {
+    for waiting in [false, true] {
+        let stage = Stage::new();
+        let holder = waiting.then(|| stage.hold(""));
+        let (pty, pts) = open().unwrap();
+        let script = format!("{BANDOG} run job -- sh -c 'echo ready; exec sleep 1000'; echo afterwards");
+        let command = Command::new("bash").args(["-c", &script]).env_clear();
+        let command = command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", stage.path(""));
+        let mut bash = command.env("BANDOG_STORE", stage.store()).spawn(pts).unwrap();
+        let keys = Arc::new(pty);
+        let screen = Arc::clone(&keys);
+        let path = stage.path("screen");
+        let mut copy = File::create(&path).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = (&*screen).read(&mut buffer) {
+                copy.write_all(&buffer[..length]).unwrap();
+            }
+        });
+        let shown = || std::fs::read_to_string(&path).unwrap_or_default();
+        let sign = if waiting { "waiting for " } else { "ready" };
+        until("it runs or waits", || shown().contains(sign).then_some(()));
+        (&*keys).write_all(b"\x03").unwrap();
+        until("the end", || bash.try_wait().unwrap());
+        reader.join().unwrap();
+        assert!(!shown().contains("afterwards"), "{:?}", shown());
+        drop(holder);
+    }
 }
