@@ -100,8 +100,9 @@ fn waiting_costs_next_to_nothing() {
         bob.must_hear()
     );
     assert!(quiet <= 1.0 && beside <= 1.0, "{quiet} % and {beside} % of a core");
-    // Bounded by the pause between looks; this build is not optimised.
-    assert!(rung <= 5.0, "{rung} % of a core");
+    // Bounded by the pause between looks. A build that is not optimised needs longer for each.
+    let bound = if cfg!(debug_assertions) { 3.0 } else { 1.0 };
+    assert!(rung <= bound, "{rung} % of a core");
 }
 
 /// Percent of a core that the child uses while something goes on here for two seconds.
