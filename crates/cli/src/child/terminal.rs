@@ -100,13 +100,13 @@ pub(super) fn give_back(from: Pid, to: Pid) {
     }
 }
 
-/// Whether somebody in this session could continue the wrapper's process group after it stopped: somebody who watches
-/// over a member of it from outside. The kernel does not let the terminal stop a group without one either.
+/// Whether somebody at this terminal could continue the wrapper's process group after it stopped: somebody who watches over
+/// a member of it from outside. The kernel does not let the terminal stop a group without one either.
 pub(super) fn can_be_continued() -> bool {
-    let (group, session) = (getpgrp(), getsid(None));
+    let (group, ours) = (getpgrp(), getsid(None));
     let mut member = getpid();
     while let Some(parent) = tree::parent(member) {
-        if getsid(Some(parent)) != session {
+        if getsid(Some(parent)) != ours {
             return false;
         }
         if getpgid(Some(parent)) != Ok(group) {
@@ -118,7 +118,7 @@ pub(super) fn can_be_continued() -> bool {
 }
 
 fn is_terminal() -> bool {
-    // Fails unless it is this session's controlling terminal.
+    // Fails unless it is the terminal that controls this process.
     tcgetpgrp(stdin()).is_ok() && tcgetpgrp(stdout()).is_ok()
 }
 

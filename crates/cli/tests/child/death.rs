@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process, kill_process_group};
 
 use crate::hold::{Run, children, eventually, is_alive, now, pid};
 
-/// A child, a grandchild, and one that went into a session of its own; a line when all of them run.
+/// A child, a grandchild, and one that left them with setsid; a line when all of them run.
 const FAMILY: &str = "(sleep 1000 & exec sleep 1000) & setsid sh -c 'echo away; exec sleep 1000' & wait";
 
 #[test]

@@ -22,7 +22,7 @@ pub(crate) const CTRL_BACKSLASH: &str = "\x1c";
 #[derive(Debug)]
 pub(crate) struct Screen {
     pty: Arc<Terminal>,
-    /// The leader of the session.
+    /// The first process at the terminal.
     pub(crate) leader: Child,
     output: Arc<Mutex<Vec<u8>>>,
     seen: usize,
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Terminal {
 }
 
 impl Screen {
-    /// Starts `command` as the leader of a session with its own terminal.
+    /// Starts `command` at a terminal of its own.
     pub(crate) fn new(command: Command) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(pty_process::Size::new(24, 80)).unwrap();
