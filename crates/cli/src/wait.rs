@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// How often the scene is looked at while waiting.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long the answer to the first try is good for: a store that said busy is not unreachable a moment later.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// The lock and how long it took.
 #[derive(Debug)]
 pub(crate) struct Got {
@@ -77,7 +80,7 @@ impl Wait<'_> {
         let waited_enough = self.args.wait.is_some_and(|wait| since(began) >= wait);
         match error.kind() {
             ErrorKind::Timeout => true,
-            ErrorKind::Unavailable => waited_enough && since(began) < LOOK,
+            ErrorKind::Unavailable => waited_enough && since(began) < FRESH,
             _ => false,
         }
     }
