@@ -9,8 +9,8 @@ use bandog_core::op::{Body, Op, Verdict};
 use bandog_core::store::{Inbox, Outcome, Push, Store, StoreErrorKind};
 use bandog_redis::RedisStore;
 
-use crate::support::proxy::{Fault, Proxy};
 use crate::support::{Server, claim, client, if_possible, ms, soon, store, until};
+use bandog_rig::{Fault, Proxy};
 
 fn name() -> LockName {
     LockName::new("job").unwrap()

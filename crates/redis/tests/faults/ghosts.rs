@@ -4,8 +4,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 use crate::on_stage;
-use crate::support::proxy::Fault;
 use crate::support::{ms, soon, until};
+use bandog_rig::Fault;
 
 #[test]
 fn schedule_14_an_acquire_arrives_after_it_was_given_up() {

@@ -3,8 +3,8 @@
 use bandog::GuardState;
 
 use crate::on_stage;
-use crate::support::proxy::Fault;
 use crate::support::{ms, soon};
+use bandog_rig::Fault;
 
 const LOSSES: [Fault; 4] = [Fault::LoseRequest, Fault::TearRequest, Fault::LoseReply, Fault::TearReply];
 

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bandog::Locks;
-use support::proxy::Proxy;
+use bandog_rig::Proxy;
 use support::{Server, hasty, if_possible, locks};
 
 /// A server, a proxy before it, a client behind the proxy, and a rival with a way of its own.

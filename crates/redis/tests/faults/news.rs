@@ -1,8 +1,8 @@
 //! News that does not arrive, and an inbox that is cut off: nobody waits longer than the heartbeat takes.
 
 use crate::on_stage;
-use crate::support::proxy::Fault;
 use crate::support::{ms, soon, until};
+use bandog_rig::Fault;
 
 #[test]
 fn schedule_19_every_message_is_lost() {

@@ -2,7 +2,7 @@
 
 use bandog::Locks;
 
-use crate::support::{Server, hasty, ms, on_a_server, server, soon};
+use crate::support::{Server, hasty, is_missing, ms, on_a_server, soon};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -10,7 +10,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 #[test]
 fn a_client_outlives_the_runtime_that_connected_it() {
-    if server::is_missing() {
+    if is_missing() {
         return;
     }
     let server = Server::start();
@@ -25,7 +25,7 @@ fn a_client_outlives_the_runtime_that_connected_it() {
 
 #[test]
 fn schedule_16_a_guard_left_in_a_dead_runtime_is_released() {
-    if server::is_missing() {
+    if is_missing() {
         return;
     }
     let server = Server::start();
@@ -65,7 +65,7 @@ fn schedule_26_a_blocked_runtime_keeps_its_lease() {
 
 #[test]
 fn blocking_clients_need_no_runtime() {
-    if server::is_missing() {
+    if is_missing() {
         return;
     }
     let server = Server::start();
@@ -78,7 +78,7 @@ fn blocking_clients_need_no_runtime() {
 
 #[test]
 fn blocking_clients_may_stand_in_the_way_of_a_runtime() {
-    if server::is_missing() {
+    if is_missing() {
         return;
     }
     let server = Server::start();
@@ -91,7 +91,7 @@ fn blocking_clients_may_stand_in_the_way_of_a_runtime() {
 
 #[test]
 fn a_claim_from_another_runtime_does_not_wait_for_one_that_stands_still() {
-    if server::is_missing() {
+    if is_missing() {
         return;
     }
     let server = Server::start();
@@ -108,7 +108,7 @@ fn a_claim_from_another_runtime_does_not_wait_for_one_that_stands_still() {
 
 #[test]
 fn a_runtime_without_io_or_time_is_told_so() {
-    if server::is_missing() {
+    if is_missing() {
         return;
     }
     let server = Server::start();

@@ -6,8 +6,6 @@
 )]
 
 pub(crate) mod log;
-pub(crate) mod proxy;
-pub(crate) mod server;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -25,7 +23,7 @@ use bandog_core::op::{Claim, Op, Patience};
 use bandog_core::store::Store;
 use bandog_redis::{RedisConfig, RedisStore};
 
-pub(crate) use server::Server;
+pub(crate) use bandog_rig::{Server, is_missing};
 
 pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -38,7 +36,7 @@ pub(crate) fn on_a_server<F: Future<Output = ()>>(test: impl FnOnce(Arc<Server>)
 
 /// Runs a test that starts servers, or says loudly why not. For [`bandog_conformance::suite!`], too.
 pub(crate) fn if_possible<F: Future<Output = ()>>(test: F) {
-    if !server::is_missing() {
+    if !is_missing() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test);
     }
 }

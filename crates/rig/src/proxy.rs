@@ -12,11 +12,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{Notify, oneshot};
 
-use super::Server;
+use crate::Server;
 
 /// What happens to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It does not arrive, and the connection is cut.
     LoseRequest,
     /// Half of it arrives, and the connection is cut.
@@ -35,11 +35,14 @@ pub(crate) enum Fault {
     Twice,
 }
 
-pub(crate) struct Proxy {
+/// A way to a server that can be made worse.
+#[derive(Debug)]
+pub struct Proxy {
     port: u16,
     state: Arc<State>,
 }
 
+#[derive(Debug)]
 struct State {
     upstream: PathBuf,
     plans: Mutex<Vec<Plan>>,
@@ -50,6 +53,7 @@ struct State {
     go: Notify,
 }
 
+#[derive(Debug)]
 struct Plan {
     on: &'static str,
     fault: Fault,
@@ -57,7 +61,8 @@ struct Plan {
 }
 
 impl Proxy {
-    pub(crate) async fn of(server: &Server) -> Self {
+    /// A proxy before a server; it ends with the runtime.
+    pub async fn of(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State {
@@ -79,39 +84,40 @@ impl Proxy {
         Self { port, state }
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Its address, to be used like the server's.
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
     /// Lets the next request of this name go wrong; resolves when it has.
-    pub(crate) fn plan(&self, on: &'static str, fault: Fault) -> oneshot::Receiver<()> {
+    pub fn plan(&self, on: &'static str, fault: Fault) -> oneshot::Receiver<()> {
         let (hit, happened) = oneshot::channel();
         self.state.plans.lock().unwrap().push(Plan { on, fault, hit });
         happened
     }
 
     /// How many requests of this name have arrived.
-    pub(crate) fn seen(&self, name: &str) -> usize {
+    pub fn seen(&self, name: &str) -> usize {
         self.state.seen.lock().unwrap().iter().filter(|seen| *seen == name).count()
     }
 
     /// How often somebody connected.
-    pub(crate) fn connections(&self) -> usize {
+    pub fn connections(&self) -> usize {
         *self.state.connections.lock().unwrap()
     }
 
     /// Lets the one thing that is held, or about to be, go on.
-    pub(crate) fn let_go(&self) {
+    pub fn let_go(&self) {
         self.state.go.notify_one();
     }
 
     /// Whether news is swallowed.
-    pub(crate) fn deafen(&self, deaf: bool) {
+    pub fn deafen(&self, deaf: bool) {
         *self.state.deaf.lock().unwrap() = deaf;
     }
 
     /// Lets the ghosts arrive, each on a connection of its own, and gives the replies.
-    pub(crate) async fn haunt(&self) -> Vec<String> {
+    pub async fn haunt(&self) -> Vec<String> {
         let ghosts = std::mem::take(&mut *self.state.ghosts.lock().unwrap());
         let mut replies = Vec::new();
         for ghost in ghosts {

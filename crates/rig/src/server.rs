@@ -13,15 +13,16 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// A running server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     child: Mutex<Child>,
     directory: PathBuf,
-    pub(crate) port: u16,
+    /// Where it listens, on loopback.
+    pub port: u16,
     options: Vec<String>,
 }
 
 /// Says loudly that a test was left out.
-pub(crate) fn is_missing() -> bool {
+pub fn is_missing() -> bool {
     let missing = Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_err();
     if missing {
         eprintln!("!!! SKIPPED: no {} here; set BANDOG_REDIS_SERVER or install it", program());
@@ -29,17 +30,21 @@ pub(crate) fn is_missing() -> bool {
     missing
 }
 
+/// Redis, or Valkey, which answers to the same tests.
 fn program() -> String {
-    std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into())
+    let starts = |program: &str| Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
+    let default = if !starts("redis-server") && starts("valkey-server") { "valkey-server" } else { "redis-server" };
+    std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| default.into())
 }
 
 impl Server {
-    pub(crate) fn start() -> Self {
+    /// A server with nothing in it.
+    pub fn start() -> Self {
         Self::with(&[])
     }
 
     /// A server with more options.
-    pub(crate) fn with(options: &[&str]) -> Self {
+    pub fn with(options: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("bandog-store-{}-{number}", std::process::id()));
@@ -55,34 +60,39 @@ impl Server {
         panic!("no redis-server would start in {}", directory.display());
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Its address over TCP.
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn unix_url(&self) -> String {
+    /// Its address as a socket.
+    pub fn unix_url(&self) -> String {
         format!("redis+unix://{}", self.socket().display())
     }
 
-    pub(crate) fn socket(&self) -> PathBuf {
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
         self.directory.join("socket")
     }
 
-    pub(crate) fn directory(&self) -> &Path {
+    /// Its directory: the socket, the log, what it saves.
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// A connection that is not the store's.
-    pub(crate) fn connection(&self) -> Connection {
+    pub fn connection(&self) -> Connection {
         let address = redis::ConnectionAddr::Unix(self.socket()).into_connection_info().unwrap();
         redis::Client::open(address).unwrap().get_connection().unwrap()
     }
 
     /// Runs one command, given as words.
-    pub(crate) fn run<T: FromRedisValue>(&self, words: &str) -> T {
+    pub fn run<T: FromRedisValue>(&self, words: &str) -> T {
         self.try_run(words).unwrap_or_else(|error| panic!("{words}: {error}"))
     }
 
-    pub(crate) fn try_run<T: FromRedisValue>(&self, words: &str) -> redis::RedisResult<T> {
+    /// The same, with the refusal if there is one.
+    pub fn try_run<T: FromRedisValue>(&self, words: &str) -> redis::RedisResult<T> {
         let mut words = words.split(' ');
         let mut command = redis::cmd(words.next().unwrap());
         for word in words {
@@ -92,25 +102,27 @@ impl Server {
     }
 
     /// How many keys there are, tombstones included.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.run("DBSIZE")
     }
 
-    pub(crate) fn stop(&self) {
+    /// Stops the process (SIGSTOP).
+    pub fn stop(&self) {
         self.signal(Signal::STOP);
     }
 
-    pub(crate) fn go_on(&self) {
+    /// Lets it go on (SIGCONT).
+    pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }
 
     /// Ends the server and starts it again at the same place: empty, unless somebody saved.
-    pub(crate) fn restart(&self) {
+    pub fn restart(&self) {
         self.restart_with(&[]);
     }
 
     /// The same, with more options.
-    pub(crate) fn restart_with(&self, more: &[&str]) {
+    pub fn restart_with(&self, more: &[&str]) {
         let mut child = self.child.lock().unwrap();
         end(&mut child);
         let options: Vec<String> = self.options.iter().cloned().chain(more.iter().map(|&it| it.to_owned())).collect();
@@ -118,7 +130,7 @@ impl Server {
     }
 
     /// Ends the server for good.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         end(&mut self.child.lock().unwrap());
     }
 
