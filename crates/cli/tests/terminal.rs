@@ -10,6 +10,8 @@ mod pty;
 
 #[path = "terminal/jobs.rs"]
 mod jobs;
+#[path = "terminal/namespaces.rs"]
+mod namespaces;
 #[path = "terminal/scripts.rs"]
 mod scripts;
 

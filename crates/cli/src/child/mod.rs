@@ -9,6 +9,7 @@
 //! lease as long as the supervisor lives; the supervisor's and the wrapper's files never reach the command.
 
 mod happening;
+mod kin;
 mod launch;
 mod link;
 mod plan;

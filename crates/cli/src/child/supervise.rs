@@ -16,11 +16,12 @@ use bandog::{Clock, Moment};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpgid, getpid, getppid, set_child_subreaper};
+use rustix::process::{Pid, Signal, getpid, getppid, set_child_subreaper};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 
 use super::happening::{Cause, Ending};
+use super::kin;
 use super::link::{LARGEST, Link};
 use super::plan::{Policy, Respite};
 use super::signals::{Ignored, survive};
@@ -92,7 +93,7 @@ impl Supervisor {
             buffer: vec![0; LARGEST],
             bell: bell()?,
             timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
-            wrapper_group: getpgid(Some(wrapper)).ok(),
+            wrapper_group: kin::group(Some(wrapper)),
             watch: Watch::new(brief.policy, brief.respite),
             ward: Ward::new(command),
             wrapper_gone: false,

@@ -8,11 +8,11 @@ use std::os::fd::AsFd;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use rustix::io::{Errno, Result};
-use rustix::process::{Pid, getpgid, getpgrp, getpid, getsid};
+use rustix::process::{Pid, getpid};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
-use super::tree;
+use super::{kin, tree};
 
 /// The controlling terminal, seen from the wrapper.
 #[derive(Debug)]
@@ -29,12 +29,15 @@ impl Terminal {
     ///
     /// From here on this thread may write to it from the background: after `stty tostop` a message of the wrapper's
     /// would stop it otherwise, and its renewals with it.
+    ///
+    /// A wrapper whose group has no name here has none either: what it lends it could not take back.
     pub(super) fn find() -> Option<Self> {
         block_ttou().ok()?;
+        let own = kin::group(None)?;
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
         let eager = is_terminal();
         let modes = tcgetattr(&tty).ok();
-        let mut found = Self { tty, own: getpgrp(), lent: false, eager, modes };
+        let mut found = Self { tty, own, lent: false, eager, modes };
         found.lent = eager && found.is_ours();
         Some(found)
     }
@@ -68,9 +71,9 @@ impl Terminal {
         if !std::mem::take(&mut self.lent) || self.is_ours() {
             return;
         }
-        let shell = getsid(None).and_then(|leader| getpgid(Some(leader)));
-        let current = tcgetpgrp(&self.tty);
-        if shell.is_err() || shell != current || shell == Ok(self.own) {
+        let shell = kin::leader(None).and_then(|leader| kin::group(Some(leader)));
+        let current = tcgetpgrp(&self.tty).ok();
+        if shell.is_none() || shell != current || shell == Some(self.own) {
             let _ = give(&self.tty, self.own);
         }
     }
@@ -85,8 +88,9 @@ impl Terminal {
 
 /// In the launcher: puts its own group into the foreground if input and output are the terminal and `from` has it.
 pub(super) fn hand_over(from: Pid) {
+    let Some(own) = kin::group(None) else { return };
     if is_terminal() && tcgetpgrp(stdin()) == Ok(from) {
-        let _ = give(stdin(), getpgrp());
+        let _ = give(stdin(), own);
     }
 }
 
@@ -103,13 +107,13 @@ pub(super) fn give_back(from: Pid, to: Pid) {
 /// Whether somebody at this terminal could continue the wrapper's process group after it stopped: somebody who watches over
 /// a member of it from outside. The kernel does not let the terminal stop a group without one either.
 pub(super) fn can_be_continued() -> bool {
-    let (group, ours) = (getpgrp(), getsid(None));
+    let (group, ours) = (kin::group(None), kin::leader(None));
     let mut member = getpid();
     while let Some(parent) = tree::parent(member) {
-        if getsid(Some(parent)) != ours {
+        if kin::leader(Some(parent)) != ours {
             return false;
         }
-        if getpgid(Some(parent)) != Ok(group) {
+        if kin::group(Some(parent)) != group {
             return true;
         }
         member = parent;
