@@ -5,7 +5,9 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "parts of tests fail as tests do")]
 
 mod proxy;
+mod raw;
 mod server;
 
 pub use proxy::{Fault, Proxy};
+pub use raw::Raw;
 pub use server::{Server, is_missing};

@@ -43,6 +43,11 @@ impl Server {
         Self::with(&[])
     }
 
+    /// A server with nothing in it, or a loud word that the test is left out.
+    pub fn if_installed() -> Option<Self> {
+        (!is_missing()).then(Self::start)
+    }
+
     /// A server with more options.
     pub fn with(options: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);

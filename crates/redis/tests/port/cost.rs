@@ -11,12 +11,12 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Heartbeat, Op, Renew};
 use bandog_core::time::RunId;
 use bandog_redis::{Call, Codec, Keys, Script, Value};
+use bandog_rig::{Raw, Server};
 
 use crate::claims::{claim, client, name, release};
 use crate::fake::Fake;
 use crate::pair::Host;
 use crate::real::evalsha;
-use crate::server::{Connection, Server};
 
 const ROUNDS: usize = 7;
 const PAIRS: usize = 10_000;
@@ -59,14 +59,14 @@ fn fast_paths_make_few_calls() {
 /// A server with everything loaded, measured by its own count of processor time.
 struct Bench {
     _server: Server,
-    connection: Connection,
+    connection: Raw,
     shas: Vec<(Script, Vec<u8>)>,
     plain: [Vec<u8>; 2],
 }
 
 impl Bench {
     fn new(server: Server) -> Self {
-        let mut connection = server.connect();
+        let mut connection = Raw::unix(&server);
         let mut load = |text: &str| match connection.ask(&["SCRIPT", "LOAD", text]) {
             Value::Bytes(sha) => sha,
             other => panic!("not loaded: {other:?}"),
@@ -112,7 +112,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[test]
 fn an_uncontended_pair_costs_at_most_three_plain_ones() {
-    let Some(server) = Server::start("an_uncontended_pair_costs_at_most_three_plain_ones") else { return };
+    let Some(server) = Server::if_installed() else { return };
     let (mut bench, codec, client) = (Bench::new(server), Codec::new(Keys::default(), Limits::default()), client(2));
     let (mut plain, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -193,7 +193,7 @@ impl Line {
 
 #[test]
 fn nothing_costs_more_when_more_wait() {
-    let Some(server) = Server::start("nothing_costs_more_when_more_wait") else { return };
+    let Some(server) = Server::if_installed() else { return };
     let mut bench = Bench::new(server);
     let mut costs = Vec::new();
     for waiters in [2, 100, 1_000, 9_000] {

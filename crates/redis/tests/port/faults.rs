@@ -7,22 +7,22 @@ use bandog_core::ledger::Limits;
 use bandog_core::op::{Body, Claim, Heartbeat, Op, Parted, Refusal, Release, Renew, Renewal, Verdict};
 use bandog_core::time::RunId;
 use bandog_redis::{Codec, Keys, Value, Wrong};
+use bandog_rig::{Raw, Server};
 
 use crate::claims::{claim, client, name, release};
-use crate::server::{Connection, Server};
 
 /// A store on a server of its own.
 struct Store {
     _server: Server,
-    connection: Connection,
+    connection: Raw,
     codec: Codec,
     not_after: u64,
 }
 
 impl Store {
-    fn start(test: &str, limits: Limits) -> Option<Self> {
-        let server = Server::start(test)?;
-        let mut connection = server.connect();
+    fn start(limits: Limits) -> Option<Self> {
+        let server = Server::if_installed()?;
+        let mut connection = Raw::unix(&server);
         let not_after = connection.micros() / 1000 + 60_000;
         Some(Self { _server: server, connection, codec: Codec::new(Keys::default(), limits), not_after })
     }
@@ -71,7 +71,7 @@ impl Store {
 
 #[test]
 fn without_memory_holders_renew_release_and_hand_over() {
-    let Some(mut store) = Store::start("without_memory_holders_renew_release_and_hand_over", Limits::default()) else {
+    let Some(mut store) = Store::start(Limits::default()) else {
         return;
     };
     let [first, second, third] = [1, 2, 3].map(|number| store.claim(number));
@@ -90,7 +90,7 @@ fn without_memory_holders_renew_release_and_hand_over() {
 
 #[test]
 fn without_memory_the_fast_paths_work_too() {
-    let Some(mut store) = Store::start("without_memory_the_fast_paths_work_too", Limits::default()) else { return };
+    let Some(mut store) = Store::start(Limits::default()) else { return };
     let claim = store.claim(1);
     assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
     store.ask("CONFIG SET maxmemory 1");
@@ -100,7 +100,7 @@ fn without_memory_the_fast_paths_work_too() {
 
 #[test]
 fn without_memory_a_release_is_remembered() {
-    let Some(mut store) = Store::start("without_memory_a_release_is_remembered", Limits::default()) else { return };
+    let Some(mut store) = Store::start(Limits::default()) else { return };
     let claim = store.claim(1);
     store.ask("CONFIG SET maxmemory 1");
     let release = Release { id: claim.id, not_after: Some(claim.not_after), again: None };
@@ -111,7 +111,7 @@ fn without_memory_a_release_is_remembered() {
 
 #[test]
 fn foreign_data_at_the_key_is_left_alone() {
-    let Some(mut store) = Store::start("foreign_data_at_the_key_is_left_alone", Limits::default()) else { return };
+    let Some(mut store) = Store::start(Limits::default()) else { return };
     store.ask("SET lock:order:1 mine");
     let claim = store.claim(1);
     let refused = store.acquire(&claim).expect_err("it is a string");
@@ -128,7 +128,7 @@ fn foreign_data_at_the_key_is_left_alone() {
 
 #[test]
 fn an_end_that_was_taken_away_comes_back() {
-    let Some(mut store) = Store::start("an_end_that_was_taken_away_comes_back", Limits::default()) else { return };
+    let Some(mut store) = Store::start(Limits::default()) else { return };
     let claim = store.claim(1);
     assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
     for meddling in ["PERSIST lock:order:1", "PEXPIRE lock:order:1 99999999"] {
@@ -142,7 +142,7 @@ fn an_end_that_was_taken_away_comes_back() {
 #[test]
 fn after_the_retention_nothing_is_left() {
     let limits = Limits { retention: Duration::from_millis(100), ..Limits::default() };
-    let Some(mut store) = Store::start("after_the_retention_nothing_is_left", limits) else { return };
+    let Some(mut store) = Store::start(limits) else { return };
     store.not_after -= 60_000 - 300;
     let [first, second] = [1, 2].map(|number| store.claim(number));
     assert!(matches!(store.acquire(&first), Ok(Verdict::Granted(_))));
@@ -156,7 +156,7 @@ fn after_the_retention_nothing_is_left() {
 
 #[test]
 fn a_refused_publish_undoes_nothing() {
-    let Some(mut store) = Store::start("a_refused_publish_undoes_nothing", Limits::default()) else { return };
+    let Some(mut store) = Store::start(Limits::default()) else { return };
     store.ask("ACL SETUSER quiet on nopass ~* +@all -publish");
     store.ask("AUTH quiet x");
     let [first, second] = [1, 2].map(|number| store.claim(number));
@@ -168,7 +168,7 @@ fn a_refused_publish_undoes_nothing() {
 
 #[test]
 fn a_lease_ends_by_the_servers_own_clock() {
-    let Some(mut store) = Store::start("a_lease_ends_by_the_servers_own_clock", Limits::default()) else { return };
+    let Some(mut store) = Store::start(Limits::default()) else { return };
     let lease = Lease::new(Duration::from_millis(80)).expect("a good lease");
     let (first, second) = (Claim { lease, ..store.claim(1) }, store.claim(2));
     assert!(matches!(store.acquire(&first), Ok(Verdict::Granted(_))));

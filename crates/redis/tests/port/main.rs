@@ -14,7 +14,6 @@ mod real_time;
 #[allow(dead_code, reason = "shared with the model, which needs more of it")]
 #[path = "../../../core/tests/model/script.rs"]
 mod script;
-mod server;
 mod tally;
 mod world;
 

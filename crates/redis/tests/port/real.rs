@@ -4,23 +4,23 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use bandog_redis::{Call, Script, Value};
+use bandog_rig::{Raw, Server};
 
 use crate::differential::play;
 use crate::pair::Host;
-use crate::server::{Connection, Server};
 use crate::tally::Tally;
 
 /// A server whose scripts read the time from a key.
 struct Real {
     _server: Server,
-    main: RefCell<Connection>,
-    inboxes: RefCell<Connection>,
+    main: RefCell<Raw>,
+    inboxes: RefCell<Raw>,
     shas: HashMap<Script, Vec<u8>>,
 }
 
 impl Real {
     fn new(server: Server) -> Self {
-        let (mut main, mut inboxes) = (server.connect(), server.connect());
+        let (mut main, mut inboxes) = (Raw::unix(&server), Raw::unix(&server));
         inboxes.ask(&["PSUBSCRIBE", "lock:inbox:*"]);
         let load = |script: Script| {
             let text = script.text();
@@ -103,7 +103,7 @@ impl Host for Real {
 
 #[test]
 fn a_real_server_answers_as_the_ledger_does() {
-    let Some(server) = Server::start("a_real_server_answers_as_the_ledger_does") else { return };
+    let Some(server) = Server::if_installed() else { return };
     let (tally, real) = (RefCell::new(Tally::default()), Real::new(server));
     play(&real, &tally, 450, 50);
     let tally = tally.into_inner();

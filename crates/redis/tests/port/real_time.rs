@@ -9,12 +9,12 @@ use bandog_core::name::LockName;
 use bandog_core::op::Op;
 use bandog_core::time::{Now, RunId, WallTime};
 use bandog_redis::{Codec, Keys};
+use bandog_rig::{Raw, Server};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 use crate::config;
 use crate::script::{Act, Flavour, Script, Step, Tick, scripts};
-use crate::server::Server;
 use crate::world::{World, look};
 
 const STEPS: usize = 1_500;
@@ -51,8 +51,8 @@ fn unstamped(mut step: Step) -> Step {
 
 #[test]
 fn in_real_time_the_scripts_answer_as_the_ledger_does() {
-    let Some(server) = Server::start("in_real_time_the_scripts_answer_as_the_ledger_does") else { return };
-    let mut connection = server.connect();
+    let Some(server) = Server::if_installed() else { return };
+    let mut connection = Raw::unix(&server);
     for flavour in [Flavour::ReadWrite, Flavour::Readers, Flavour::Semaphore(3)] {
         let script = script(flavour);
         let mut world = World::new(script.setting);

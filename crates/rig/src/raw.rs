@@ -1,26 +1,46 @@
-//! The least client that will do: RESP2 over a socket, blocking, with pipelining.
+//! The least client that will do: RESP2, blocking, with pipelining. Tests ask with it, and benchmarks take it as the floor.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fmt::Debug;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 
 use bandog_redis::Value;
 
+use crate::Server;
+
+trait Stream: Read + Write + Send + Debug {}
+
+impl Stream for UnixStream {}
+impl Stream for TcpStream {}
+
 /// One connection.
-pub(crate) struct Connection {
-    reader: BufReader<UnixStream>,
+#[derive(Debug)]
+pub struct Raw {
+    reader: BufReader<Box<dyn Stream>>,
     waiting: Vec<u8>,
     unread: usize,
 }
 
-impl Connection {
-    pub(crate) fn open(socket: &Path) -> io::Result<Self> {
-        let reader = BufReader::new(UnixStream::connect(socket)?);
-        Ok(Self { reader, waiting: Vec::new(), unread: 0 })
+impl Raw {
+    /// Through the server's socket.
+    pub fn unix(server: &Server) -> Self {
+        Self::over(UnixStream::connect(server.socket()).expect("the server listens at its socket"))
     }
 
-    /// Adds a command to what [`Connection::answers`] sends.
-    pub(crate) fn queue<A: AsRef<[u8]>>(&mut self, args: &[A]) {
+    /// Over TCP, without delay.
+    pub fn tcp(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens at its port");
+        stream.set_nodelay(true).expect("a TCP socket");
+        Self::over(stream)
+    }
+
+    fn over(stream: impl Stream + 'static) -> Self {
+        Self { reader: BufReader::new(Box::new(stream)), waiting: Vec::new(), unread: 0 }
+    }
+
+    /// Adds a command to what [`Raw::answers`] sends.
+    pub fn queue<A: AsRef<[u8]>>(&mut self, args: &[A]) {
         let _ = write!(self.waiting, "*{}\r\n", args.len());
         for arg in args {
             let arg = arg.as_ref();
@@ -32,7 +52,7 @@ impl Connection {
     }
 
     /// Sends what is queued and reads one answer for each.
-    pub(crate) fn answers(&mut self) -> Vec<Value> {
+    pub fn answers(&mut self) -> Vec<Value> {
         let sent = self.reader.get_mut().write_all(&self.waiting);
         sent.expect("the server takes what we send");
         self.waiting.clear();
@@ -40,13 +60,13 @@ impl Connection {
     }
 
     /// One command, one answer.
-    pub(crate) fn ask<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Value {
+    pub fn ask<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Value {
         self.queue(args);
         self.answers().pop().expect("one answer")
     }
 
     /// The server's clock.
-    pub(crate) fn micros(&mut self) -> u64 {
+    pub fn micros(&mut self) -> u64 {
         let Value::Array(parts) = self.ask(&["TIME"]) else { panic!("no time") };
         let part = |at: usize| match &parts[at] {
             Value::Bytes(digits) => String::from_utf8_lossy(digits).parse::<u64>().expect("a number"),
@@ -56,7 +76,7 @@ impl Connection {
     }
 
     /// An answer that nobody asked for, or the next one.
-    pub(crate) fn read(&mut self) -> Value {
+    pub fn read(&mut self) -> Value {
         let mut line = String::new();
         self.reader.read_line(&mut line).expect("an answer");
         let (sort, rest) = line.trim_end().split_at(1);
