@@ -61,10 +61,10 @@ impl Script {
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!(["open", "acquire_head"], ["claim", "acquire"]),
+            Self::Acquire => engine!(["open", "acquire_head", "join"], ["claim", "acquire"]),
             Self::Renew => engine!(["open", "renew_head"], ["renew"]),
             Self::Heartbeat => engine!(["open"], ["heartbeat"]),
-            Self::Release => engine!(["open", "release_head"], ["claim", "release"]),
+            Self::Release => engine!(["open", "release_head", "hand_off"], ["claim", "release"]),
             Self::Upgrade => engine!(["open"], ["claim", "upgrade"]),
             Self::Downgrade => engine!(["open"], ["downgrade"]),
             Self::Revoke => engine!(["open"], ["revoke"]),

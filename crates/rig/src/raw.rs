@@ -9,7 +9,7 @@ use bandog_redis::Value;
 
 use crate::Server;
 
-trait Stream: Read + Write + Send + Debug {}
+trait Stream: Read + Write + Send + Sync + Debug {}
 
 impl Stream for UnixStream {}
 impl Stream for TcpStream {}

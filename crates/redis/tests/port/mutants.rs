@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 26] = [
+const MISTAKES: [(&str, &str); 36] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -24,6 +24,18 @@ const MISTAKES: [(&str, &str); 26] = [
     ("if n == 0 and large == 0 and expires > now", "if n == 0 and expires > now"),
     ("if till > now and revoked == 0 then", "if till >= now and revoked == 0 then"),
     ("if till > now and revoked == 0 then", "if till > now then"),
+    // joining a line
+    ("waiting < struct.unpack('>I4', ARGV[1])", "waiting <= struct.unpack('>I4', ARGV[1])"),
+    ("alive > 0 and waiting", "waiting"),
+    ("entries = others + 1", "entries = others"),
+    ("(fair == 1 and fairs == 0)) and (fairs", "false) and (fairs"),
+    ("if not front or (struct.unpack('>I8', front_life)) > now then", "if true then"),
+    // handing over
+    ("length > 0 and not linked", "length > 0"),
+    ("and (struct.unpack('>I8', lives[2])) > now", ""),
+    ("struct.pack('>I8I8I4', ends, span, entries - 1)", "struct.pack('>I8I8I4', ends, span, entries)"),
+    ("waiting > 0 and lively or 0)", "0)"),
+    ("math.max(late, bound)", "late"),
     // holders
     ("if h and h.till <= now then", "if h and h.till < now then"),
     ("r.n < r.sharers", "r.n <= r.sharers"),

@@ -1,0 +1,110 @@
+//! From a release in one process to the hold in another, beside the bare way of a message: a script that publishes, and
+//! a process that listens.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use bandog_rig::Server;
+
+use crate::Effort;
+use crate::figures::{Report, Sides, median};
+use crate::player::{Part, ROLE};
+
+/// A hand-off, times the bare message.
+const BAR: f64 = 1.3;
+/// How many wait beside the one who holds.
+const WAITERS: [usize; 3] = [2, 100, 1_000];
+
+pub(crate) fn measure(effort: Effort, report: &mut Report) {
+    report.head("µs from release to hold, two processes", "script → subscriber");
+    for kind in [Part::Tasks, Part::Threads] {
+        for waiters in WAITERS {
+            let mut sides = Sides::default();
+            for _ in 0..effort.rounds {
+                let bare = play(effort, Part::Bare, 2);
+                sides.add(bare, play(effort, kind, waiters + 1));
+            }
+            report.row(&format!("{} waiters, {}", waiters, kind.name()), &sides, Some(BAR));
+        }
+    }
+}
+
+/// The median of one round: two processes with so many players between them.
+fn play(effort: Effort, part: Part, players: usize) -> f64 {
+    let server = Server::start();
+    let processes = [players / 2, players - players / 2];
+    let mut number = 0;
+    let mut processes = processes.map(|players| {
+        number += 1;
+        Process::start(&server, part, number - 1, players, effort)
+    });
+    processes.iter_mut().for_each(Process::ready);
+    processes.iter_mut().for_each(Process::go);
+    median(&crossings(processes.into_iter().flat_map(Process::holds).collect()))
+}
+
+/// One of the two.
+struct Process {
+    number: usize,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(server: &Server, part: Part, number: usize, players: usize, effort: Effort) -> Self {
+        let millis = effort.turns * 2;
+        let words = [server.port as usize, number, players, millis].map(|word| word.to_string());
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg(ROLE).arg(part.name()).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self { number, child, input, output }
+    }
+
+    fn ready(&mut self) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+    }
+
+    fn go(&mut self) {
+        self.input.write_all(b"go\n").unwrap();
+    }
+
+    fn holds(mut self) -> Vec<Hold> {
+        let lines = self.output.lines().map(|line| line.unwrap());
+        let holds = lines.map(|line| Hold::read(self.number, &line)).collect();
+        assert!(self.child.wait().unwrap().success());
+        holds
+    }
+}
+
+/// One hold, as its process saw it.
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    process: usize,
+    /// Orders the holds.
+    token: u64,
+    held: u64,
+    left: u64,
+}
+
+impl Hold {
+    fn read(process: usize, line: &str) -> Self {
+        let mut numbers = line.split(' ').map(|number| number.parse().unwrap());
+        let mut next = || numbers.next().unwrap();
+        Self { process, token: next(), held: next(), left: next() }
+    }
+}
+
+/// Microseconds of every hand-off from one process to the other.
+fn crossings(mut holds: Vec<Hold>) -> Vec<f64> {
+    holds.sort_by_key(|hold| hold.token);
+    // The first few find everything cold.
+    let pairs = holds.windows(2).skip(20);
+    pairs
+        .filter(|pair| pair[0].process != pair[1].process)
+        .map(|pair| (pair[1].held - pair[0].left) as f64 / 1e3)
+        .collect()
+}
