@@ -10,4 +10,4 @@ mod server;
 
 pub use proxy::{Fault, Proxy};
 pub use raw::Raw;
-pub use server::{Server, is_missing};
+pub use server::{Server, is_missing, version};

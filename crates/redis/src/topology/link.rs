@@ -138,7 +138,7 @@ async fn send(mut connection: MultiplexedConnection, mut commands: Vec<Cmd>) -> 
 fn refusal_is_an_answer(result: RedisResult<Vec<redis::Value>>) -> RedisResult<Vec<Value>> {
     match result {
         Ok(values) => Ok(values.into_iter().map(translate).collect()),
-        Err(error) => server_text(&error).map(|text| vec![Value::Error(text)]).ok_or(error),
+        Err(error) => server_text(&error).map(|text| vec![Value::error(&text)]).ok_or(error),
     }
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn translate(value: redis::Value) -> Value {
             Value::Array(items.into_iter().map(translate).collect())
         }
         redis::Value::ServerError(error) => {
-            Value::Error(server_text(&RedisError::from(error)).unwrap_or_else(|| "ERR".to_owned()))
+            server_text(&RedisError::from(error)).map_or_else(|| Value::error("ERR"), |text| Value::error(&text))
         }
         // No script of ours answers with anything else.
         _ => Value::Nil,
