@@ -5,11 +5,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Connection, FromRedisValue, IntoConnectionInfo};
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::WallClock;
 
 /// A running server.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub struct Server {
     /// Where it listens, on loopback.
     pub port: u16,
     options: Vec<String>,
+    clock: Option<Arc<WallClock>>,
 }
 
 /// Says loudly that a test was left out.
@@ -77,6 +80,16 @@ impl Server {
     /// # Errors
     /// What the server said.
     pub fn try_with(options: &[&str]) -> Result<Self, String> {
+        Self::begin(options, None)
+    }
+
+    /// A server with a clock that can be moved.
+    pub fn by(clock: &Arc<WallClock>) -> Self {
+        let started = Self::begin(&[], Some(Arc::clone(clock)));
+        started.unwrap_or_else(|log| panic!("no redis-server would start with a moved clock: {log}"))
+    }
+
+    fn begin(options: &[&str], clock: Option<Arc<WallClock>>) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("bandog-store-{}-{number}", std::process::id()));
@@ -85,8 +98,8 @@ impl Server {
         for _ in 0..20 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-            if let Some(child) = launch(&directory, port, &options) {
-                return Ok(Self { child: Mutex::new(child), directory, port, options });
+            if let Some(child) = launch(&directory, port, &options, clock.as_deref()) {
+                return Ok(Self { child: Mutex::new(child), directory, port, options, clock });
             }
         }
         let words = last_words(&directory);
@@ -160,7 +173,7 @@ impl Server {
         let mut child = self.child.lock().unwrap();
         end(&mut child);
         let options: Vec<String> = self.options.iter().cloned().chain(more.iter().map(|&it| it.to_owned())).collect();
-        *child = launch(&self.directory, self.port, &options)
+        *child = launch(&self.directory, self.port, &options, self.clock.as_deref())
             .unwrap_or_else(|| panic!("it does not start again: {}", last_words(&self.directory)));
     }
 
@@ -193,7 +206,7 @@ fn last_words(directory: &Path) -> String {
     std::fs::read_to_string(directory.join("log")).unwrap()
 }
 
-fn launch(directory: &Path, port: u16, options: &[String]) -> Option<Child> {
+fn launch(directory: &Path, port: u16, options: &[String], clock: Option<&WallClock>) -> Option<Child> {
     let socket = directory.join("socket");
     drop(std::fs::remove_file(&socket));
     let log = std::fs::File::create(directory.join("log")).unwrap();
@@ -204,6 +217,7 @@ fn launch(directory: &Path, port: u16, options: &[String]) -> Option<Child> {
         .arg(directory)
         .args(if asks_for_more() { PERMISSIONS } else { &[] })
         .args(options)
+        .envs(clock.map(WallClock::environment).unwrap_or_default())
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
         .stderr(log)

@@ -3,6 +3,7 @@
 
 mod apart;
 mod checks;
+mod clock;
 mod endings;
 mod forgetting;
 mod hygiene;
