@@ -60,9 +60,9 @@ fn schedule_26_a_busy_runtime_keeps_its_lease() {
     let busy = busy.unwrap();
     let locks = busy.block_on(hasty().connect(&server.url())).unwrap();
     let guard = busy.block_on(locks.mutex("job").lease(lease).acquire()).unwrap();
-    let (stop, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(WORKERS + 1)));
+    let (work, begun) = (Work::default(), Arc::new(Barrier::new(WORKERS + 1)));
     for _ in 0..WORKERS {
-        let (stop, begun) = (Arc::clone(&stop), Arc::clone(&begun));
+        let (stop, begun) = (Arc::clone(&work.stop), Arc::clone(&begun));
         busy.spawn(async move {
             // All of them are here at once, so each has a worker of its own.
             begun.wait();
@@ -77,8 +77,20 @@ fn schedule_26_a_busy_runtime_keeps_its_lease() {
         assert!(rival.mutex("job").wait(lease * 5).try_acquire().await.unwrap().is_none(), "not renewed");
     });
     assert!(guard.is_held());
-    stop.store(true, Ordering::Relaxed);
+    drop(work);
     busy.block_on(guard.release()).unwrap();
+}
+
+/// Work that ends with the test, also with one that fails: a runtime waits for its workers.
+#[derive(Default)]
+struct Work {
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
