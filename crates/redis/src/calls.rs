@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use bandog_core::name::LockName;
-use bandog_core::op::{Op, Release, Reply};
+use bandog_core::op::{Claim, Op, Release, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::time::{Moment, RunId};
 use bandog_core::token::Stamp;
 use redis::Cmd;
 
 use crate::announce;
-use crate::clock;
+use crate::clock::{self, Written};
 use crate::codec::Call;
 use crate::script::Script;
 use crate::topology::{Lane, unreadable};
@@ -29,20 +29,20 @@ pub(crate) struct Outcome {
 /// Runs scripts in one pipeline. Those whose script was forgotten did nothing, and are sent again with its text.
 ///
 /// They then run behind the others: in this one case calls of one pipeline can change places.
-pub(crate) async fn run(lane: &Arc<Lane>, calls: &[Call]) -> Vec<Result<Outcome, StoreError>> {
-    let mut outcomes = pass(lane, calls.iter().map(by_digest).collect()).await;
+pub(crate) async fn run(lane: &Arc<Lane>, written: Written, calls: &[Call]) -> Vec<Result<Outcome, StoreError>> {
+    let mut outcomes = pass(lane, written, calls.iter().map(by_digest).collect()).await;
     let is_forgotten = |outcome: &Result<Outcome, StoreError>| matches!(outcome, Ok(Outcome { value: Value::Error(text), .. }) if text.starts_with("NOSCRIPT"));
     let forgotten: Vec<usize> = (0..outcomes.len()).filter(|at| is_forgotten(&outcomes[*at])).collect();
     if !forgotten.is_empty() {
-        let again = pass(lane, forgotten.iter().map(|at| by_text(&calls[*at])).collect()).await;
+        let again = pass(lane, written, forgotten.iter().map(|at| by_text(&calls[*at])).collect()).await;
         forgotten.into_iter().zip(again).for_each(|(at, outcome)| outcomes[at] = outcome);
     }
     outcomes
 }
 
-async fn pass(lane: &Arc<Lane>, commands: Vec<Cmd>) -> Vec<Result<Outcome, StoreError>> {
+async fn pass(lane: &Arc<Lane>, written: Written, commands: Vec<Cmd>) -> Vec<Result<Outcome, StoreError>> {
     let count = commands.len();
-    match lane.ask(commands).await {
+    match lane.ask_above(written, commands).await {
         Ok(mut answered) => {
             let values = std::mem::take(&mut answered.values);
             // What was the master is none any more: its name may lead to the new one.
@@ -63,9 +63,11 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
     }
     let codec = &lane.shared.site.codec;
     let floor = lane.shared.site.clock.floor(clock::now());
+    let has_claims = asked.iter().any(|(_, op)| claims(op));
+    let written = if has_claims { Written::Above(floor) } else { Written::WithoutClaims };
     let calls: Vec<Call> = asked.iter().map(|(name, op)| codec.call(name, &floored(op, floor))).collect();
     let mut replies = Vec::with_capacity(asked.len());
-    for (outcome, (name, op)) in run(lane, &calls).await.into_iter().zip(asked) {
+    for (outcome, (name, op)) in run(lane, written, &calls).await.into_iter().zip(asked) {
         replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
     }
     for (reply, (name, op)) in replies.iter_mut().zip(asked) {
@@ -81,7 +83,7 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
 async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
     while reply.more {
         let call = lane.shared.site.codec.call(name, &Op::Tend);
-        let Some(Ok(outcome)) = run(lane, &[call]).await.pop() else { return };
+        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &[call]).await.pop() else { return };
         let Ok(tended) = read(lane, name, &Op::Tend, outcome) else { return };
         reply.more = tended.more;
     }
@@ -96,17 +98,28 @@ fn read(lane: &Lane, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply
     Ok(reply)
 }
 
+fn claims(op: &Op) -> bool {
+    matches!(op, Op::Acquire(_) | Op::Upgrade(_) | Op::Release(Release { again: Some(_), .. }))
+}
+
+/// The claim that an operation makes, if it makes one.
+fn claim(op: &mut Op) -> Option<&mut Claim> {
+    match op {
+        Op::Acquire(claim) => Some(claim),
+        Op::Upgrade(upgrade) => Some(&mut upgrade.claim),
+        Op::Release(Release { again, .. }) => again.as_deref_mut(),
+        _ => None,
+    }
+}
+
 /// The operation, its claim's stamp above `floor`.
 fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
     if floor.is_none() {
         return Cow::Borrowed(op);
     }
     let mut op = op.clone();
-    match &mut op {
-        Op::Acquire(claim) => claim.ballot = claim.ballot.max(floor),
-        Op::Upgrade(upgrade) => upgrade.claim.ballot = upgrade.claim.ballot.max(floor),
-        Op::Release(Release { again: Some(claim), .. }) => claim.ballot = claim.ballot.max(floor),
-        _ => {}
+    if let Some(claim) = claim(&mut op) {
+        claim.ballot = claim.ballot.max(floor);
     }
     Cow::Owned(op)
 }

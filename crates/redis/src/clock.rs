@@ -17,6 +17,13 @@ const MILLI: i64 = 1_000_000;
 /// Time, drift and rounding of the estimate: the old clock may have been this much ahead of what we think.
 const SLACK: u64 = 1_000;
 
+/// What commands were written with: whether there are claims among them, and then their floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    WithoutClaims,
+    Above(Option<Stamp>),
+}
+
 #[derive(Debug)]
 pub(crate) struct ServerClock {
     /// Nanoseconds from our clock to the server's; [`i64::MIN`] before the first reply.
@@ -33,18 +40,22 @@ impl Default for ServerClock {
 }
 
 impl ServerClock {
-    /// A connection was opened to this run, whose clock shows `at`. Says whether claims made before it need a floor they do
-    /// not have.
-    pub(crate) fn begin(&self, run: RunId, at: LeaseTime, sent: Moment, received: Moment) -> bool {
+    /// A connection was opened to this run, whose clock shows `at`.
+    pub(crate) fn begin(&self, run: RunId, at: LeaseTime, sent: Moment, received: Moment) {
         let mut known = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = self.time(received);
-        let behind = known.replace(run).is_some_and(|known| known != run) && at < expected;
-        if behind {
+        if known.replace(run).is_some_and(|known| known != run) && at < expected {
             self.floor.fetch_max(expected.millis() + SLACK, Ordering::AcqRel);
         }
         self.note(at, sent, received);
-        // Another lane may have noticed first.
-        behind || self.floor(received).is_some()
+    }
+
+    /// Whether commands may go to the present run: its floor may be newer than they are.
+    pub(crate) fn suits(&self, written: Written, now: Moment) -> bool {
+        match written {
+            Written::WithoutClaims => true,
+            Written::Above(floor) => floor >= self.floor(now),
+        }
     }
 
     /// The floor for the stamps of claims made at `now`, while the server's clock is behind it.
@@ -119,27 +130,33 @@ mod tests {
     #[test]
     fn a_new_run_that_is_behind_gives_claims_a_floor() {
         let clock = ServerClock::default();
-        assert!(!clock.begin(RunId(1), told(100_000), at(10), at(10)));
-        assert!(
-            !clock.begin(RunId(1), told(90_000), at(20), at(20)),
-            "the same run: its clock stepped, its memory did not"
-        );
-        assert_eq!(clock.floor(at(20)), None);
+        clock.begin(RunId(1), told(100_000), at(10), at(10));
+        clock.begin(RunId(1), told(90_000), at(20), at(20));
+        assert_eq!(clock.floor(at(20)), None, "the same run: its clock stepped, its memory did not");
         let clock = ServerClock::default();
         clock.begin(RunId(1), told(100_000), at(10), at(10));
-        assert!(clock.begin(RunId(2), told(40_000), at(5_010), at(5_010)));
-        assert!(clock.begin(RunId(2), told(40_001), at(5_011), at(5_011)), "on the next lane as well");
+        clock.begin(RunId(2), told(40_000), at(5_010), at(5_010));
+        clock.begin(RunId(2), told(40_001), at(5_011), at(5_011));
         let floor = clock.floor(at(5_010)).unwrap();
         assert!(floor >= Stamp::from_micros(105_000_000), "the old clock would show 105 s: {floor:?}");
         assert_eq!(clock.floor(at(60_000)), Some(floor));
+        for (written, suits) in [
+            (Written::WithoutClaims, true),
+            (Written::Above(None), false),
+            (Written::Above(Some(Stamp::from_micros(1))), false),
+            (Written::Above(Some(floor)), true),
+        ] {
+            assert_eq!(clock.suits(written, at(5_010)), suits, "{written:?}");
+        }
         assert_eq!(clock.floor(at(80_000)), None, "the new clock has got there");
+        assert!(clock.suits(Written::Above(None), at(80_000)));
     }
 
     #[test]
     fn a_new_run_that_is_not_behind_needs_none() {
         let clock = ServerClock::default();
         clock.begin(RunId(1), told(100_000), at(10), at(10));
-        assert!(!clock.begin(RunId(2), told(200_000), at(20), at(20)));
+        clock.begin(RunId(2), told(200_000), at(20), at(20));
         assert_eq!(clock.floor(at(30)), None);
     }
 

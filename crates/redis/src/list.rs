@@ -11,6 +11,7 @@ use bandog_core::pattern::Pattern;
 use bandog_core::store::{Listing, Page, StoreError, StoreErrorKind};
 
 use crate::calls;
+use crate::clock::Written;
 use crate::topology::{Lane, refused, unreadable};
 use crate::value::{Value, Wrong};
 
@@ -94,7 +95,7 @@ async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Vec<(LockName, R
     let codec = &lane.shared.site.codec;
     let calls: Vec<_> = names.iter().map(|name| codec.peek(name)).collect();
     let mut rows = Vec::new();
-    for (name, outcome) in names.into_iter().zip(calls::run(lane, &calls).await) {
+    for (name, outcome) in names.into_iter().zip(calls::run(lane, Written::WithoutClaims, &calls).await) {
         match codec.peeked(outcome?.value) {
             Ok(Some(view)) => rows.push((name, view)),
             Ok(None) => {}

@@ -15,6 +15,21 @@ pub enum Value {
     Error(String),
 }
 
+impl Value {
+    /// An error as the server worded it, but for what Redis before 7.0 puts around an error in a script: there the word that says
+    /// what sort it is stands behind the place where it was raised.
+    pub fn error(text: &str) -> Self {
+        let raised = text.strip_prefix("ERR Error running script").and_then(|rest| rest.rsplit_once("@user_script"));
+        let Some((_, raised)) = raised else { return Self::Error(text.to_owned()) };
+        let place = |character: char| character.is_ascii_digit() || character == ':' || character == ' ';
+        let raised = raised.trim_start_matches(place);
+        let raised = raised.strip_prefix('-').unwrap_or(raised);
+        let word = raised.split_whitespace().next().unwrap_or_default();
+        let is_sort = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase());
+        Self::Error(if is_sort { raised.to_owned() } else { format!("ERR {raised}") })
+    }
+}
+
 /// Why an answer could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -91,5 +106,30 @@ impl Items {
             things.push(read(self.list()?)?);
         }
         Ok(things)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_a_script_is_worded_alike_by_all_versions() {
+        let raised = "ERR Error running script (call to f_38ab4bb33ad1): @user_script:14: ";
+        for (told, plain) in [
+            ("OOM command not allowed. script: 38ab, on @user_script:1.", None),
+            ("ERR unknown command", None),
+            ("", None),
+            (&format!("{raised}WRONGTYPE Operation against a key"), Some("WRONGTYPE Operation against a key")),
+            (&format!("{raised}@user_script: 14: -OOM command not allowed"), Some("OOM command not allowed")),
+            (
+                &format!("{raised}@user_script: 1: The user executing the script can't"),
+                Some("ERR The user executing the script can't"),
+            ),
+            (&format!("{raised}14 attempts to compare"), Some("ERR attempts to compare")),
+            (raised, Some("ERR ")),
+        ] {
+            assert_eq!(Value::error(told), Value::Error(plain.unwrap_or(told).to_owned()), "{told}");
+        }
     }
 }

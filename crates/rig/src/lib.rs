@@ -4,10 +4,12 @@
 //! depends on it. Whatever goes wrong here is a panic with its reason: a rig that does not stand proves nothing.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "parts of tests fail as tests do")]
 
+mod clock;
 mod proxy;
 mod raw;
 mod server;
 
+pub use clock::WallClock;
 pub use proxy::{Fault, Proxy};
 pub use raw::Raw;
-pub use server::{Server, is_missing};
+pub use server::{Server, is_missing, version};

@@ -29,6 +29,10 @@ pub enum Fault {
     HoldRequest,
     /// Its reply and all behind it wait for [`Proxy::let_go`].
     HoldReply,
+    /// Half of it arrives; the rest and all behind it wait for [`Proxy::let_go`].
+    SplitRequest,
+    /// Half of its reply arrives; the rest and all behind it wait for [`Proxy::let_go`].
+    SplitReply,
     /// The connection is cut, and the request arrives with [`Proxy::haunt`].
     Ghost,
     /// It arrives, and once more with [`Proxy::haunt`].
@@ -172,6 +176,7 @@ async fn requests(
         while let Some(length) = frame(&buffer) {
             let request: Vec<u8> = buffer.drain(..length).collect();
             let fault = state.plan_for(&name(&request));
+            let mut rest = &request[..];
             match fault {
                 Some(Fault::LoseRequest) => return,
                 // Whether it still gets there or not: the connection is cut.
@@ -179,10 +184,18 @@ async fn requests(
                 Some(Fault::Ghost) => return state.ghosts.lock().unwrap().push(request),
                 Some(Fault::Twice) => state.ghosts.lock().unwrap().push(request.clone()),
                 Some(Fault::HoldRequest) => state.go.notified().await,
+                Some(Fault::SplitRequest) => {
+                    let (half, other) = request.split_at(length / 2);
+                    if server.write_all(half).await.is_err() {
+                        return;
+                    }
+                    rest = other;
+                    state.go.notified().await;
+                }
                 _ => {}
             }
             expected.lock().unwrap().push_back(fault);
-            if server.write_all(&request).await.is_err() {
+            if server.write_all(rest).await.is_err() {
                 return;
             }
         }
@@ -199,6 +212,7 @@ async fn replies(
     while matches!(server.read_buf(&mut buffer).await, Ok(read) if read > 0) {
         while let Some(length) = frame(&buffer) {
             let reply: Vec<u8> = buffer.drain(..length).collect();
+            let mut rest = &reply[..];
             if is_news(&reply) {
                 if *state.deaf.lock().unwrap() {
                     continue;
@@ -209,10 +223,18 @@ async fn replies(
                     Some(Fault::LoseReply) => return,
                     Some(Fault::TearReply) => return drop(client.write_all(&reply[..length / 2]).await),
                     Some(Fault::HoldReply) => state.go.notified().await,
+                    Some(Fault::SplitReply) => {
+                        let (half, other) = reply.split_at(length / 2);
+                        if client.write_all(half).await.is_err() {
+                            return;
+                        }
+                        rest = other;
+                        state.go.notified().await;
+                    }
                     _ => {}
                 }
             }
-            if client.write_all(&reply).await.is_err() {
+            if client.write_all(rest).await.is_err() {
                 return;
             }
         }

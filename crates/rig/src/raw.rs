@@ -83,7 +83,7 @@ impl Raw {
         let number = || rest.parse::<i64>().expect("a number");
         match sort {
             "+" => Value::Bytes(rest.into()),
-            "-" => Value::Error(rest.into()),
+            "-" => Value::error(rest),
             ":" => Value::Int(number()),
             "$" => usize::try_from(number()).map_or(Value::Nil, |length| self.bytes(length)),
             "*" => usize::try_from(number())

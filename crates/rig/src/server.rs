@@ -4,12 +4,14 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Connection, FromRedisValue, IntoConnectionInfo};
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::WallClock;
 
 /// A running server.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub struct Server {
     /// Where it listens, on loopback.
     pub port: u16,
     options: Vec<String>,
+    clock: Option<Arc<WallClock>>,
 }
 
 /// Says loudly that a test was left out.
@@ -37,6 +40,25 @@ fn program() -> String {
     std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| default.into())
 }
 
+/// Tests use `DEBUG` and move the directory. Servers before 7.0 allow both, and start with no option that they do not know.
+const PERMISSIONS: &[&str] = &["--enable-debug-command", "yes", "--enable-protected-configs", "yes"];
+
+fn asks_for_more() -> bool {
+    version() >= (7, 0)
+}
+
+/// The server's version: its two first numbers.
+pub fn version() -> (u32, u32) {
+    static VERSION: LazyLock<(u32, u32)> = LazyLock::new(|| {
+        let told = Command::new(program()).arg("--version").output().expect("redis-server is installed").stdout;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let numbers = told.split("v=").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+        let mut numbers = numbers.split('.').map_while(|number| number.parse().ok());
+        numbers.next().zip(numbers.next()).unwrap_or_else(|| panic!("no version in {told:?}"))
+    });
+    *VERSION
+}
+
 impl Server {
     /// A server with nothing in it.
     pub fn start() -> Self {
@@ -50,6 +72,24 @@ impl Server {
 
     /// A server with more options.
     pub fn with(options: &[&str]) -> Self {
+        Self::try_with(options).unwrap_or_else(|log| panic!("no redis-server would start with {options:?}: {log}"))
+    }
+
+    /// The same, or its last words if it does not start with them: not every server can do everything.
+    ///
+    /// # Errors
+    /// What the server said.
+    pub fn try_with(options: &[&str]) -> Result<Self, String> {
+        Self::begin(options, None)
+    }
+
+    /// A server with a clock that can be moved.
+    pub fn by(clock: &Arc<WallClock>) -> Self {
+        let started = Self::begin(&[], Some(Arc::clone(clock)));
+        started.unwrap_or_else(|log| panic!("no redis-server would start with a moved clock: {log}"))
+    }
+
+    fn begin(options: &[&str], clock: Option<Arc<WallClock>>) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("bandog-store-{}-{number}", std::process::id()));
@@ -58,11 +98,13 @@ impl Server {
         for _ in 0..20 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-            if let Some(child) = launch(&directory, port, &options) {
-                return Self { child: Mutex::new(child), directory, port, options };
+            if let Some(child) = launch(&directory, port, &options, clock.as_deref()) {
+                return Ok(Self { child: Mutex::new(child), directory, port, options, clock });
             }
         }
-        panic!("no redis-server would start in {}", directory.display());
+        let words = last_words(&directory);
+        drop(std::fs::remove_dir_all(&directory));
+        Err(words)
     }
 
     /// Its address over TCP.
@@ -131,12 +173,14 @@ impl Server {
         let mut child = self.child.lock().unwrap();
         end(&mut child);
         let options: Vec<String> = self.options.iter().cloned().chain(more.iter().map(|&it| it.to_owned())).collect();
-        *child = launch(&self.directory, self.port, &options).expect("the server starts again");
+        *child = launch(&self.directory, self.port, &options, self.clock.as_deref())
+            .unwrap_or_else(|| panic!("it does not start again: {}", last_words(&self.directory)));
     }
 
     /// Ends the server for good.
     pub fn kill(&self) {
-        end(&mut self.child.lock().unwrap());
+        // Also after a test that failed while it restarted the server.
+        end(&mut self.child.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn signal(&self, signal: Signal) {
@@ -158,31 +202,25 @@ fn end(child: &mut Child) {
     drop(child.wait());
 }
 
-fn launch(directory: &Path, port: u16, options: &[String]) -> Option<Child> {
+fn last_words(directory: &Path) -> String {
+    std::fs::read_to_string(directory.join("log")).unwrap()
+}
+
+fn launch(directory: &Path, port: u16, options: &[String], clock: Option<&WallClock>) -> Option<Child> {
     let socket = directory.join("socket");
     drop(std::fs::remove_file(&socket));
     let log = std::fs::File::create(directory.join("log")).unwrap();
     let mut child = Command::new(program())
         .args(["--port", &port.to_string(), "--unixsocket"])
         .arg(&socket)
-        .args([
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--enable-debug-command",
-            "yes",
-            "--enable-protected-configs",
-            "yes",
-            "--bind",
-            "127.0.0.1",
-            "--dir",
-        ])
+        .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir"])
         .arg(directory)
+        .args(if asks_for_more() { PERMISSIONS } else { &[] })
         .args(options)
+        .envs(clock.map(WallClock::environment).unwrap_or_default())
         .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
         .spawn()
         .expect("redis-server is installed");
     // There is no handshake with a server that is not there yet.

@@ -100,7 +100,8 @@ impl Facts {
             time,
             version: version.to_owned(),
             role: role.to_owned(),
-            cluster: field("redis_mode") == Some("cluster"),
+            // Redis and Valkey name it differently.
+            cluster: field("redis_mode").or_else(|| field("server_mode")) == Some("cluster"),
             policy: field("maxmemory_policy").map(str::to_owned),
         })
     }
@@ -165,19 +166,29 @@ fn forbidden(config: &RedisConfig, missing: &[Value]) -> StoreError {
         _ => String::new(),
     };
     let missing = missing.iter().map(word).collect::<Vec<_>>().join(", ");
-    let message = format!("{config}: this user may not run {missing} on the keys of locks; {}", rule(config));
+    let message = format!("{config}: this user may not run {missing} on the keys of locks; {}", rule(config, ""));
     StoreError::not_executed(StoreErrorKind::Denied, message)
 }
 
-/// What to tell the server so that this user may keep locks.
-pub(crate) fn rule(config: &RedisConfig) -> String {
+/// What to tell the server so that this user may keep locks, after it refused with `text`.
+///
+/// A user who may use all keys, or all channels, cannot be given one more pattern: the server refuses the whole rule. So it has
+/// patterns only where the refusal is about them.
+pub(crate) fn rule(config: &RedisConfig, text: &str) -> String {
     let user = config.user.as_deref().unwrap_or("default");
     let glob = String::from_utf8_lossy(&config.keys().glob()).into_owned();
     let start = glob.strip_suffix('*').unwrap_or(&glob);
-    let notices = if config.announce { format!(" &{start}release:*") } else { String::new() };
+    let keys = if text.contains(" key") { format!(" ~{glob}") } else { String::new() };
+    let mut channels = String::new();
+    if text.contains(" channel") {
+        channels = format!(" &{start}inbox:*");
+        if config.announce {
+            channels += &format!(" &{start}release:*");
+        }
+    }
     let select = Some("select").filter(|_| config.db != 0);
     let commands: String = RULE_COMMANDS.iter().copied().chain(select).map(|command| format!(" +{command}")).collect();
-    format!("allow it with: ACL SETUSER {user} ~{glob} &{start}inbox:*{notices}{commands}")
+    format!("allow it with: ACL SETUSER {user}{keys}{channels}{commands}")
 }
 
 fn unfit(message: String) -> StoreError {
@@ -235,6 +246,17 @@ mod tests {
     }
 
     #[test]
+    fn a_node_of_a_cluster_is_refused_by_either_name() {
+        for mode in ["redis_mode", "server_mode"] {
+            let info =
+                format!("redis_version:7.2.4\r\n{mode}:cluster\r\nrun_id:0123456789abcdef0123\r\nrole:master\r\n");
+            let time = Value::Array(vec![Value::Bytes(b"12".to_vec()), Value::Bytes(b"345678".to_vec())]);
+            let facts = Facts::read(&config(), &[Value::Bytes(info.into_bytes()), time]).unwrap();
+            assert!(facts.judge(&config()).unwrap_err().message.contains("cluster"), "{mode}");
+        }
+    }
+
+    #[test]
     fn eviction_is_a_warning_or_an_error() {
         let risky = facts("7.0.15", "master", "allkeys-lru").unwrap();
         assert!(risky.judge(&config()).unwrap().unwrap().contains("allkeys-lru"));
@@ -250,7 +272,14 @@ mod tests {
 
     #[test]
     fn the_rule_and_the_probe_cover_what_the_scripts_call() {
-        assert!(rule(&config()).contains("ACL SETUSER ann ~a\\*:* &a\\*:inbox:* +eval "), "{}", rule(&config()));
+        for (refusal, start) in [
+            ("NOPERM this user has no permissions to run the 'hkeys' command", "+eval "),
+            ("NOPERM this user has no permissions to access one of the keys used as arguments", "~a\\*:* +eval "),
+            ("NOPERM No permissions to access a channel", "&a\\*:inbox:* +eval "),
+        ] {
+            let told = rule(&config(), refusal);
+            assert!(told.contains(&format!("ACL SETUSER ann {start}")), "{told}");
+        }
         for script in Script::ALL {
             let calls = script.text().split("call('").skip(1).filter_map(|rest| rest.split('\'').next());
             let sent = script.text().split("send('").skip(1).filter_map(|rest| rest.split('\'').next());

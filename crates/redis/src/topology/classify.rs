@@ -71,7 +71,7 @@ pub(crate) fn refused(config: &RedisConfig, lock: Option<&LockName>, text: &str)
     let about = lock.map(|name| format!(", lock {name:?}")).unwrap_or_default();
     let advice = match kind {
         StoreErrorKind::Denied if text.starts_with("NOAUTH") || text.starts_with("WRONGPASS") => String::new(),
-        StoreErrorKind::Denied => format!("; {}", rule(config)),
+        StoreErrorKind::Denied => format!("; {}", rule(config, text)),
         _ => String::new(),
     };
     let message = format!("{config}{about}: {says} ({text}){advice}");

@@ -14,7 +14,7 @@ use redis::Cmd;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::oneshot;
 
-use crate::clock;
+use crate::clock::{self, Written};
 use crate::store::Shared;
 use crate::value::Value;
 
@@ -58,6 +58,7 @@ enum Phase {
 /// Commands that wait for the connection.
 struct Parcel {
     commands: Vec<Cmd>,
+    written: Written,
     sent: oneshot::Sender<Result<Sent, StoreError>>,
 }
 
@@ -90,10 +91,19 @@ impl Lane {
         Arc::new(Self { shared, state: Mutex::new(state) })
     }
 
-    /// Sends commands at the first poll and waits for as many answers.
+    /// Sends commands without claims at the first poll and waits for as many answers.
     pub(crate) async fn ask(self: &Arc<Self>, commands: Vec<Cmd>) -> Result<Answered, StoreError> {
+        self.ask_above(Written::WithoutClaims, commands).await
+    }
+
+    /// The same for commands that may be claims: not sent to a run that needs a higher floor.
+    pub(crate) async fn ask_above(
+        self: &Arc<Self>,
+        written: Written,
+        commands: Vec<Cmd>,
+    ) -> Result<Answered, StoreError> {
         let count = commands.len();
-        let sent = match self.hand_in(commands)? {
+        let sent = match self.hand_in(written, commands)? {
             Handed::Sent(sent) => sent,
             Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))??,
         };
@@ -129,13 +139,14 @@ impl Lane {
         self.part(answered.opening);
     }
 
-    fn hand_in(self: &Arc<Self>, commands: Vec<Cmd>) -> Result<Handed, StoreError> {
+    fn hand_in(self: &Arc<Self>, written: Written, commands: Vec<Cmd>) -> Result<Handed, StoreError> {
         let mut state = self.lock();
         if let Phase::Open(link) = &state.phase
             && !link.is_gone()
         {
             let (link, opening) = (link.clone(), state.opening);
             drop(state);
+            self.check(written)?;
             return Ok(Handed::Sent(start(&link, opening, commands)));
         }
         let now = clock::now();
@@ -146,7 +157,7 @@ impl Lane {
         }
         let stalled = self.shared.site.config.connect_timeout * STALLED;
         let (sent, told) = oneshot::channel();
-        let parcel = Parcel { commands, sent };
+        let parcel = Parcel { commands, written, sent };
         match &mut state.phase {
             Phase::Opening { since, waiting } if now.since(*since) < stalled => waiting.push(parcel),
             _ => self.open(&mut state, now, parcel)?,
@@ -180,16 +191,13 @@ impl Lane {
         }
         let Phase::Opening { waiting, .. } = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         let begun: Vec<_> = match opened {
-            Ok(link) if link.behind => {
-                // What waits was written for the run before, without the floor that its claims need now.
-                let why = self.unsent("it has begun a new run, whose clock is behind; it is asked anew");
-                state.failures = 0;
-                state.phase = Phase::Open(link);
-                waiting.into_iter().map(|parcel| (parcel.sent, Err(why.clone()))).collect()
-            }
             Ok(link) => {
                 state.failures = 0;
-                let begun = waiting.into_iter().map(|it| (it.sent, Ok(start(&link, opening, it.commands)))).collect();
+                let begin = |parcel: Parcel| {
+                    let sent = self.check(parcel.written).map(|()| start(&link, opening, parcel.commands));
+                    (parcel.sent, sent)
+                };
+                let begun = waiting.into_iter().map(begin).collect();
                 state.phase = Phase::Open(link);
                 begun
             }
@@ -202,6 +210,14 @@ impl Lane {
         drop(state);
         // Whoever has gone meanwhile is not sent for.
         begun.into_iter().for_each(|(waiting, sent)| drop(waiting.send(sent)));
+    }
+
+    /// Refuses what was written for the run before, without the floor that its claims need now.
+    fn check(&self, written: Written) -> Result<(), StoreError> {
+        match self.shared.site.clock.suits(written, clock::now()) {
+            true => Ok(()),
+            false => Err(self.unsent("it has begun a new run, whose clock is behind; it is asked anew")),
+        }
     }
 
     fn part(&self, opening: u64) {

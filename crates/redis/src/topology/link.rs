@@ -39,8 +39,6 @@ pub(crate) struct Link {
     /// The runtime that drives it.
     pub(crate) home: Id,
     gone: Arc<AtomicBool>,
-    /// Whether a new run has begun whose clock is behind the last one's.
-    pub(crate) behind: bool,
 }
 
 /// Says that the connection is gone, at the latest when the driver beneath drops it.
@@ -79,14 +77,14 @@ impl Link {
         let settings = settings(Farewell(Arc::clone(&gone)), ear);
         let connection = site.client.get_multiplexed_async_connection_with_config(&settings).await.map_err(failed)?;
         let (run, home) = (RunId::default(), Handle::current().id());
-        let mut link = Self { connection, run, home, gone, behind: false };
+        let mut link = Self { connection, run, home, gone };
         let mut questions = Vec::from(Facts::questions());
         let asked = questions.len();
         questions.extend(scripts.iter().map(|script| load(*script)));
         let sent = clock::now();
         let answers = link.start(questions).await.map_err(failed)?;
         let facts = Facts::read(&site.config, &answers[..asked.min(answers.len())])?;
-        link.behind = site.clock.begin(facts.run, facts.time, sent, clock::now());
+        site.clock.begin(facts.run, facts.time, sent, clock::now());
         if let Some(risk) = facts.judge(&site.config)? {
             site.warn(&risk);
         }
@@ -138,7 +136,7 @@ async fn send(mut connection: MultiplexedConnection, mut commands: Vec<Cmd>) -> 
 fn refusal_is_an_answer(result: RedisResult<Vec<redis::Value>>) -> RedisResult<Vec<Value>> {
     match result {
         Ok(values) => Ok(values.into_iter().map(translate).collect()),
-        Err(error) => server_text(&error).map(|text| vec![Value::Error(text)]).ok_or(error),
+        Err(error) => server_text(&error).map(|text| vec![Value::error(&text)]).ok_or(error),
     }
 }
 
@@ -154,7 +152,7 @@ pub(crate) fn translate(value: redis::Value) -> Value {
             Value::Array(items.into_iter().map(translate).collect())
         }
         redis::Value::ServerError(error) => {
-            Value::Error(server_text(&RedisError::from(error)).unwrap_or_else(|| "ERR".to_owned()))
+            server_text(&RedisError::from(error)).map_or_else(|| Value::error("ERR"), |text| Value::error(&text))
         }
         // No script of ours answers with anything else.
         _ => Value::Nil,

@@ -3,10 +3,12 @@
 
 mod contract;
 mod ghosts;
+mod index;
 mod losses;
 mod news;
 #[path = "../support/mod.rs"]
 mod support;
+mod table;
 
 use std::future::Future;
 use std::sync::Arc;

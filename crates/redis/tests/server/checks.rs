@@ -7,7 +7,7 @@ use bandog_redis::{RedisConfig, RedisStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{Server, documented_rule, if_possible, ms, on_a_server, soon, until};
+use crate::support::{Server, documented_rule, if_possible, load_slowly, ms, on_a_server, soon, until};
 
 async fn connect(url: &str) -> Result<RedisStore, StoreError> {
     RedisStore::connect(RedisConfig::from_url(url).unwrap().0).await
@@ -86,7 +86,8 @@ fn a_missing_permission_is_told_with_the_rule_to_add() {
         let needed: Vec<&str> = rule.split(' ').filter(|word| word.starts_with(['+', '~', '&'])).collect();
         assert!(needed.len() > 10, "{rule}");
         for word in needed {
-            let weak = rule.replace(&format!(" {word}"), "").replace("SETUSER locker", "SETUSER locker reset");
+            let left: Vec<&str> = rule.split(' ').filter(|it| *it != word).collect();
+            let weak = left.join(" ").replace("SETUSER locker", "SETUSER locker reset");
             let _: String = server.run(&weak);
             let error = connect(&user(&server)).await.map(drop).expect_err(word);
             assert_eq!(error.kind, StoreErrorKind::Denied, "without {word}: {error}");
@@ -155,12 +156,9 @@ fn nobody_there_is_unavailable() {
 }
 
 #[test]
-fn a_loading_server_is_waited_for() {
+fn schedule_25_a_loading_server_is_unavailable() {
     on_a_server(async |server| {
-        let _: String = server.run("DEBUG POPULATE 3000");
-        let _: String = server.run("SAVE");
-        let slow = ["--key-load-delay", "200", "--loading-process-events-interval-bytes", "1024"];
-        server.restart_with(&slow);
+        load_slowly(&server);
         let error = refused(&server.url()).await;
         assert_eq!(error.kind, StoreErrorKind::Unavailable);
         assert!(error.message.contains("LOADING"), "{error}");
@@ -168,5 +166,16 @@ fn a_loading_server_is_waited_for() {
         until("the data are loaded", is_loaded).await;
         tokio::time::sleep(ms(1)).await;
         connect(&server.url()).await.unwrap();
+    });
+}
+
+#[test]
+fn the_told_rule_fits_a_user_who_may_use_all_keys_and_channels() {
+    on_a_server(async |server| {
+        let _: String = server.run("ACL SETUSER locker on >secret ~* &* +@connection +info +time");
+        let error = connect(&user(&server)).await.map(drop).unwrap_err();
+        let (_, told) = error.message.rsplit_once("allow it with: ").unwrap();
+        let _: String = server.run(told);
+        connect(&user(&server)).await.unwrap();
     });
 }

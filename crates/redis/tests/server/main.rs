@@ -1,8 +1,14 @@
 //! The store on real servers: what is checked at connect, what operators and neighbours do to it, and what is never said.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod apart;
 mod checks;
+mod clock;
+mod endings;
+mod forgetting;
 mod hygiene;
+mod leases;
+mod load;
 mod pause;
 mod refusals;
 mod runtimes;

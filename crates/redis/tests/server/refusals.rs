@@ -2,7 +2,7 @@
 
 use bandog::ErrorKind;
 
-use crate::support::{Server, hasty, if_possible, locks, ms, on_a_server, soon};
+use crate::support::{Server, hasty, if_possible, load_slowly, locks, ms, on_a_server, soon, until};
 
 #[test]
 fn something_else_at_the_key_is_named_and_left_alone() {
@@ -17,7 +17,7 @@ fn something_else_at_the_key_is_named_and_left_alone() {
 }
 
 #[test]
-fn without_memory_holders_can_still_renew_and_release() {
+fn schedule_25_without_memory_holders_can_still_renew_and_release() {
     on_a_server(async |server| {
         let locks = locks(&server.url()).await;
         let guard = locks.mutex("job").acquire().await.unwrap();
@@ -33,7 +33,7 @@ fn without_memory_holders_can_still_renew_and_release() {
 }
 
 #[test]
-fn without_memory_a_lock_is_still_handed_on() {
+fn schedule_25_without_memory_a_lock_is_still_handed_on() {
     on_a_server(async |server| {
         let (ann, bob) = (locks(&server.url()).await, locks(&server.url()).await);
         let guard = ann.mutex("job").acquire().await.unwrap();
@@ -48,9 +48,9 @@ fn without_memory_a_lock_is_still_handed_on() {
 }
 
 #[test]
-fn a_busy_server_is_waited_for() {
+fn schedule_25_a_busy_server_is_waited_for() {
     if_possible(async {
-        let server = Server::with(&["--busy-reply-threshold", "20"]);
+        let server = Server::with(&["--lua-time-limit", "20"]);
         let locks = hasty().unavailable_after(ms(8_000)).connect(&server.url()).await.unwrap();
         let mut connection = server.connection();
         let endless = std::thread::spawn(move || {
@@ -72,7 +72,7 @@ fn a_busy_server_is_waited_for() {
 }
 
 #[test]
-fn a_server_that_became_a_replica_is_unfit_until_it_is_none() {
+fn schedule_25_a_server_that_became_a_replica_is_unfit_until_it_is_none() {
     if_possible(async {
         let (other, server) = (Server::start(), Server::start());
         let locks = locks(&server.url()).await;
@@ -95,7 +95,7 @@ fn a_server_that_became_a_replica_is_unfit_until_it_is_none() {
 }
 
 #[test]
-fn a_server_that_cannot_save_is_unfit() {
+fn schedule_25_a_server_that_cannot_save_is_unfit() {
     on_a_server(async |server| {
         let locks = locks(&server.url()).await;
         let gone = server.directory().join("gone");
@@ -105,7 +105,7 @@ fn a_server_that_cannot_save_is_unfit() {
         std::fs::remove_dir(&gone).unwrap();
         let _: redis::Value = server.run("BGSAVE");
         let failed = || server.run::<String>("INFO persistence").contains("rdb_last_bgsave_status:err");
-        crate::support::until("the save fails", failed).await;
+        until("the save fails", failed).await;
         let error = locks.mutex("job").acquire().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert!(format!("{error:?}").contains("MISCONF"), "{error:?}");
@@ -113,7 +113,7 @@ fn a_server_that_cannot_save_is_unfit() {
 }
 
 #[test]
-fn too_few_replicas_are_waited_for() {
+fn schedule_25_too_few_replicas_are_waited_for() {
     on_a_server(async |server| {
         let locks = hasty().unavailable_after(ms(8_000)).connect(&server.url()).await.unwrap();
         let _: String = server.run("CONFIG SET min-replicas-to-write 1");
@@ -122,5 +122,21 @@ fn too_few_replicas_are_waited_for() {
         assert!(!waits.is_finished());
         let _: String = server.run("CONFIG SET min-replicas-to-write 0");
         soon("the lock", waits).await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn schedule_25_a_server_that_loads_its_data_is_waited_for() {
+    on_a_server(async |server| {
+        let locks = hasty().unavailable_after(ms(8_000)).connect(&server.url()).await.unwrap();
+        drop(locks.mutex("job").acquire().await.unwrap());
+        load_slowly(&server);
+        let waits = tokio::spawn(async move { locks.mutex("job").acquire().await.map(drop) });
+        until("it is loading", || {
+            server.try_run::<String>("PING").is_err_and(|refused| refused.code() == Some("LOADING"))
+        })
+        .await;
+        soon("the lock", waits).await.unwrap().unwrap();
+        assert_eq!(server.run::<String>("PING"), "PONG", "granted by a server that was loading");
     });
 }

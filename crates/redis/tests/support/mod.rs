@@ -52,6 +52,15 @@ pub(crate) async fn locks(url: &str) -> Locks {
     hasty().connect(url).await.unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
+/// Starts the server again with so much data that loading it takes half a second.
+pub(crate) fn load_slowly(server: &Server) {
+    let _: String = server.run("CONFIG SET rdbcompression no");
+    let _: String = server.run("DEBUG POPULATE 3000 filler 4096");
+    let _: String = server.run("SAVE");
+    // Every two megabytes it looks at its connections.
+    server.restart_with(&["--key-load-delay", "200"]);
+}
+
 /// Waits for what must come soon.
 pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), coming).await.unwrap_or_else(|_| panic!("{what}: did not come"))
