@@ -2,13 +2,14 @@
 
 use bandog_core::zoo::{self, Bug};
 use bandog_proof::campaign::{Campaign, cores};
+use bandog_proof::engine::{Choice, Engine};
 use bandog_proof::judge::judge;
 use bandog_proof::plan::{FaultKind, Plan};
 use bandog_proof::sim::World;
 
 #[test]
 fn a_slice_of_the_campaign_keeps_every_promise() {
-    let summary = Campaign { schedules: 6000, seed: 0, threads: cores() }.run(false);
+    let summary = Campaign { schedules: 6000, seed: 0, threads: cores(), store: Choice::Ledger }.run(false);
     println!("{summary}");
     assert!(summary.failures.is_empty(), "replay one with `cargo xtask replay SEED`: {:?}", summary.failures);
     let unseen = FaultKind::CLASSES.iter().zip(summary.coverage.faults).find(|(_, count)| *count == 0);
@@ -19,7 +20,11 @@ fn a_slice_of_the_campaign_keeps_every_promise() {
 fn the_same_seed_plays_the_same_world() {
     for seed in 0..50 {
         let plan = Plan::new(seed);
-        assert_eq!(World::play(&plan, true).log, World::play(&plan, true).log, "seed {seed}");
+        assert_eq!(
+            World::play(&plan, &Engine::ledger(), true).log,
+            World::play(&plan, &Engine::ledger(), true).log,
+            "seed {seed}"
+        );
     }
 }
 
@@ -31,7 +36,7 @@ macro_rules! once_broken {
         #[test]
         fn $name() {
             let plan = Plan::new($seed);
-            let play = || judge(&plan, &World::play(&plan, false));
+            let play = || judge(&plan, &World::play(&plan, &Engine::ledger(), false));
             assert_eq!(play(), None, "replay with `cargo xtask replay {}`", $seed);
             assert_ne!(zoo::with(Some(Bug::$bug), play), None, "the seed no longer finds it; ask the zoo for another");
         }

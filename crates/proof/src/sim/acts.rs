@@ -145,7 +145,8 @@ impl World {
             return;
         }
         self.say(|| format!("somebody revokes {}", held.token));
-        let (_, effects) = self.server.apply(self.now, &Op::Revoke(revoke));
-        self.push(effects);
+        if let Ok(applied) = self.server.apply(self.now, &Op::Revoke(revoke)) {
+            self.push(applied.effects);
+        }
     }
 }

@@ -10,12 +10,11 @@ use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Heartbeat, Op, Renew};
 use bandog_core::time::RunId;
+use bandog_fake::Fake;
 use bandog_redis::{Call, Codec, Keys, Script, Value};
 use bandog_rig::{Raw, Server};
 
 use crate::claims::{claim, client, name, release};
-use crate::fake::Fake;
-use crate::pair::Host;
 use crate::real::evalsha;
 
 const ROUNDS: usize = 7;

@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
+use bandog_fake::Fake;
 use bandog_redis::Script;
 use proptest::test_runner::Config;
 
 use crate::config;
 use crate::differential::try_play;
-use crate::fake::Fake;
 use crate::tally::Tally;
 
 /// More cases than any of them has needed, by far.

@@ -7,7 +7,7 @@ use bandog_redis::{Call, Script, Value};
 use bandog_rig::{Raw, Server};
 
 use crate::differential::play;
-use crate::pair::Host;
+use crate::host::Host;
 use crate::tally::Tally;
 
 /// A server whose scripts read the time from a key.
