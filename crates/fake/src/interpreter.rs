@@ -7,6 +7,7 @@ use bandog_redis::Value;
 use mlua::{Lua, MultiValue, Variadic};
 
 use crate::commands::{Db, Outcome};
+use crate::structure;
 
 /// What a script may know of the world around it.
 pub const GLOBALS: [&str; 11] =
@@ -21,7 +22,7 @@ pub(crate) fn install(lua: &Lua, db: &Rc<RefCell<Db>>) -> mlua::Result<()> {
     redis.set("error_reply", lua.create_function(error)?)?;
     let globals = lua.globals();
     globals.set("redis", redis)?;
-    lua.load(include_str!("struct.lua")).set_name("struct").exec()?;
+    globals.set("struct", structure::table(lua)?)?;
     let names: Vec<String> =
         globals.pairs::<String, mlua::Value>().filter_map(|pair| pair.ok().map(|(k, _)| k)).collect();
     let strange = names.into_iter().filter(|name| !GLOBALS.contains(&name.as_str()));

@@ -11,6 +11,7 @@
 mod commands;
 mod interpreter;
 mod layout;
+mod structure;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

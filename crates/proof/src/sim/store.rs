@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use bandog_core::holder::HolderId;
+use bandog_core::holder::{HolderId, PublicId};
 use bandog_core::ledger::Applied;
 use bandog_core::op::{Body, News, Op, RecordView, Upgrade, Verdict};
 use bandog_core::store::StoreError;
@@ -68,9 +68,10 @@ impl Server {
     }
 
     fn apply_and_tend(&mut self, now: Now, op: &Op) -> Result<Applied, String> {
-        let known = self.knows(now, op)?;
+        // Looking costs more than a copy, and is seldom needed.
+        let before = matches!(op, Op::Acquire(_)).then(|| self.kept.clone());
         let mut applied = self.engine.apply(&mut self.kept, now, op)?;
-        self.audit(op, &applied.reply.body, known);
+        self.audit(now, op, &applied.reply.body, before)?;
         let granted = applied.effects.iter().filter(|effect| matches!(effect.news, News::Granted { .. })).count();
         if granted > usize::try_from(engine::limits().work).unwrap_or(usize::MAX) {
             self.broken.get_or_insert("one operation did more than its bound");
@@ -83,20 +84,11 @@ impl Server {
         Ok(applied)
     }
 
-    fn knows(&mut self, now: Now, op: &Op) -> Result<bool, String> {
-        let Op::Acquire(claim) = op else { return Ok(false) };
-        let id = claim.id.public();
-        let names = |view: RecordView| {
-            view.waiters.iter().any(|waiter| waiter.id == id) || view.holders.iter().any(|hold| hold.id == id)
-        };
-        Ok(self.engine.peek(&mut self.kept, now)?.is_some_and(names))
-    }
-
-    fn audit(&mut self, op: &Op, body: &Body, known: bool) {
+    fn audit(&mut self, now: Now, op: &Op, body: &Body, before: Option<Kept>) -> Result<(), String> {
         let alive = |verdict: &Verdict| matches!(verdict, Verdict::Granted(_) | Verdict::Queued(_));
-        if let (Op::Acquire(_), Body::Verdict(Verdict::Granted(grant))) = (op, body)
-            && !known
+        if let (Op::Acquire(claim), Body::Verdict(Verdict::Granted(grant)), Some(mut before)) = (op, body, before)
             && grant.line.waiters > 0
+            && !self.engine.peek(&mut before, now)?.is_some_and(|view| names(&view, claim.id.public()))
         {
             self.broken.get_or_insert("a newcomer passed a waiter");
         }
@@ -111,6 +103,7 @@ impl Server {
             }
             _ => {}
         }
+        Ok(())
     }
 
     pub(super) fn fail(&mut self, kind: FaultKind) {
@@ -152,4 +145,8 @@ impl Server {
         let lease = LeaseTime::from_millis(base + now / 1_000_000);
         Now { lease, wall: WallTime::from_micros(base * 1000 + now / 1000), run: self.run }
     }
+}
+
+fn names(view: &RecordView, id: PublicId) -> bool {
+    view.waiters.iter().any(|waiter| waiter.id == id) || view.holders.iter().any(|hold| hold.id == id)
 }
