@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 26] = [
+const MISTAKES: [(&str, &str); 27] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -45,7 +45,8 @@ const MISTAKES: [(&str, &str); 26] = [
     ("math.max(math.min(c.window, c.lease), at_least)", "math.min(c.window, c.lease)"),
     ("c.fair == 1 and r.fairs == 0", "false"),
     ("elseif not r.more and not f.somebody_waits()", "elseif not f.somebody_waits()"),
-    ("waits and r.lively or 0", "0"),
+    ("r.top_end, r.lively)", "r.top_end)"),
+    ("  if not f.somebody_waits() then\n    r.lively = 0\n  end\n", ""),
     ("    r.late, r.cap = 0, 0\n", ""),
 ];
 
