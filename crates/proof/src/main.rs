@@ -42,7 +42,7 @@ enum Command {
         /// Tell the whole schedule even if it fails.
         #[arg(long)]
         whole: bool,
-        /// What the store runs on; the same seed plays another schedule on another.
+        /// What the store runs on.
         #[arg(long, value_enum, default_value_t)]
         store: Choice,
     },

@@ -2,7 +2,7 @@
 
 use bandog_core::ledger::Applied;
 use bandog_core::name::LockName;
-use bandog_core::op::{Effect, Op, RecordView};
+use bandog_core::op::{Effect, News, Op, RecordView};
 use bandog_core::time::{Now, RunId};
 use bandog_fake::{Fake, Hash};
 use bandog_redis::{Call, Codec, Keys, Script, Value};
@@ -28,7 +28,8 @@ impl Scripts {
         let reply = self.codec.reply(op, now.run, answer).map_err(|wrong| format!("{op:?} is answered by {wrong}"))?;
         let published = self.fake.published().into_iter();
         let effects = published.map(|(channel, payload)| self.effect(now.run, &channel, &payload));
-        let effects = effects.collect::<Result<_, String>>()?;
+        let mut effects = effects.collect::<Result<Vec<_>, String>>()?;
+        in_order(&mut effects);
         hash.as_ref().map_or(Ok(()), Hash::check).map_err(|rule| format!("after {op:?} {rule}"))?;
         Ok(Applied { reply, effects })
     }
@@ -54,4 +55,10 @@ impl Scripts {
         }
         Ok(Effect { inbox, news: push.news })
     }
+}
+
+// Notices for several inboxes go out at once and last; in the ledger's order a seed plays one world on both engines.
+fn in_order(effects: &mut [Effect]) {
+    let grants = effects.iter().rposition(|effect| !matches!(effect.news, News::Waiting { .. }));
+    effects[grants.map_or(0, |at| at + 1)..].sort_by_key(|effect| effect.inbox);
 }
