@@ -28,6 +28,13 @@ fn the_same_seed_plays_the_same_world() {
     }
 }
 
+// The upgrade was lost before anybody saw it, and then downgraded: its history ended twice.
+#[test]
+fn a_hold_that_is_lost_while_it_changes_ends_once() {
+    let plan = Plan::new(1_024_221);
+    assert_eq!(judge(&plan, &World::play(&plan, &Engine::ledger(), false)), None);
+}
+
 /// Mistakes that schedules found in the lock machine while it was written, each with a seed that finds it again when the mistake is
 /// let loose, and that keeps every promise without it.
 macro_rules! once_broken {
