@@ -5,7 +5,7 @@
 use mlua::{Lua, MultiValue, Table, Value};
 
 /// Numbers of the scripts are exact below this.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const EXACT: u64 = 1 << 53;
 
 /// One item of a format.
 enum Item {
@@ -63,18 +63,16 @@ fn pack(args: &MultiValue) -> mlua::Result<Vec<u8>> {
     values.next().map_or(Ok(packed), |_| Err(wrong("more values than items")))
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a natural number before")]
+// A whole number comes as an integer.
 fn natural(value: &Value) -> mlua::Result<u64> {
-    match value {
-        Value::Integer(number) => u64::try_from(*number).map_err(wrong),
-        Value::Number(number) if *number >= 0.0 && *number < EXACT && number.fract() == 0.0 => Ok(*number as u64),
-        other => Err(wrong(format!("not a natural number: {other:?}"))),
-    }
+    let number = value.as_integer().and_then(|number| u64::try_from(number).ok()).filter(|number| *number < EXACT);
+    number.ok_or_else(|| wrong(format!("not a natural number: {value:?}")))
 }
 
 fn unpack(lua: &Lua, args: (mlua::String, mlua::String, Option<usize>)) -> mlua::Result<MultiValue> {
     let (format, text, from) = args;
-    let (text, mut at, mut values) = (text.as_bytes(), from.unwrap_or(1) - 1, MultiValue::new());
+    let first = from.unwrap_or(1).checked_sub(1).ok_or_else(|| wrong("positions begin at 1"))?;
+    let (text, mut at, mut values) = (text.as_bytes(), first, MultiValue::new());
     for item in items(&format.as_bytes())? {
         let item = item?;
         let (Item::Number(size) | Item::Text(size)) = item;
@@ -87,4 +85,29 @@ fn unpack(lua: &Lua, args: (mlua::String, mlua::String, Option<usize>)) -> mlua:
     }
     values.push_back(Value::Number((at + 1) as f64));
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Fake;
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        let text = "local a, b, c, at = struct.unpack('>I8Bc3', '-' .. struct.pack('>I8Bc3', 2^52, 255, 'abcd'), 2)
+            return a == 2^52 and b == 255 and c == 'abc' and at == 14";
+        assert_eq!(Fake::new().try_text(text).unwrap(), mlua::Value::Boolean(true));
+    }
+
+    #[test]
+    fn what_would_be_cut_or_wrapped_is_an_error() {
+        let fake = Fake::new();
+        for wrong in ["pack('I8', 1)", "pack('>B', 256)", "pack('>I8', -1)", "pack('>I8', 0.5)", "pack('>I8', 2^53)"] {
+            assert!(fake.try_text(&format!("return struct.{wrong}")).is_err(), "{wrong}");
+        }
+        for wrong in
+            ["pack('>B')", "pack('>B', 1, 2)", "pack('>c3', 'ab')", "unpack('>I8', 'short')", "unpack('>B', 'a', 0)"]
+        {
+            assert!(fake.try_text(&format!("return struct.{wrong}")).is_err(), "{wrong}");
+        }
+    }
 }
