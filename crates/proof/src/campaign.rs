@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::engine::{Choice, Engine};
 use crate::judge::judge;
 use crate::plan::{FaultKind, Plan};
 use crate::sim::{Coverage, EVENTS, World};
@@ -20,6 +21,8 @@ pub struct Campaign {
     pub seed: u64,
     /// How many at once.
     pub threads: usize,
+    /// What their stores run on.
+    pub store: Choice,
 }
 
 /// What came of a campaign.
@@ -27,6 +30,8 @@ pub struct Campaign {
 pub struct Summary {
     /// How many were played.
     pub schedules: u64,
+    /// On what their stores ran.
+    pub store: Choice,
     /// On how many threads.
     pub threads: usize,
     /// Seeds that broke a promise, and which.
@@ -48,7 +53,7 @@ impl Campaign {
     pub fn run(&self, show: bool) -> Summary {
         let bar = if show { bar(self.schedules) } else { ProgressBar::hidden() };
         let next = AtomicU64::new(0);
-        let total = Mutex::new(Summary { threads: self.threads, ..Summary::default() });
+        let total = Mutex::new(Summary { store: self.store, threads: self.threads, ..Summary::default() });
         std::thread::scope(|scope| {
             for _ in 0..self.threads.max(1) {
                 scope.spawn(|| self.work(&next, &total, &bar));
@@ -62,14 +67,14 @@ impl Campaign {
     }
 
     fn work(&self, next: &AtomicU64, total: &Mutex<Summary>, bar: &ProgressBar) {
-        let mut mine = Summary::default();
+        let (mut mine, engine) = (Summary::default(), self.store.engine());
         loop {
             let from = next.fetch_add(CHUNK, Ordering::Relaxed);
             if from >= self.schedules {
                 break;
             }
             let to = (from + CHUNK).min(self.schedules);
-            (from..to).for_each(|index| mine.play(self.seed + index));
+            (from..to).for_each(|index| mine.play(self.seed + index, &engine));
             bar.inc(to - from);
         }
         total.lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(mine);
@@ -77,9 +82,9 @@ impl Campaign {
 }
 
 impl Summary {
-    fn play(&mut self, seed: u64) {
+    fn play(&mut self, seed: u64, engine: &Engine) {
         let plan = Plan::new(seed);
-        let played = World::play(&plan, false);
+        let played = World::play(&plan, engine, false);
         self.schedules += 1;
         self.strict += u64::from(plan.keeps_belief());
         self.coverage.add(&played.coverage);
@@ -104,8 +109,8 @@ impl fmt::Display for Summary {
         let rate = self.schedules as f64 / seconds;
         writeln!(
             f,
-            "{} schedules in {seconds:.1} s on {} threads: {rate:.0} per second",
-            self.schedules, self.threads
+            "{} schedules in {seconds:.1} s on {} threads with the store {}: {rate:.0} per second",
+            self.schedules, self.threads, self.store
         )?;
         writeln!(f, "{} of them within every assumption: belief must be exclusive there", self.strict)?;
         writeln!(f, "{} stale writes at the resource that does not check tokens", self.unfenced)?;

@@ -16,6 +16,9 @@ pub struct Failure {
 
 /// The first promise that was broken.
 pub fn judge(plan: &Plan, played: &Played) -> Option<Failure> {
+    if let Some(story) = &played.nonsense {
+        return Some(Failure { promise: "answers of the store", story: story.clone() });
+    }
     let report = played.history.check();
     let belief = [
         ("exclusion of belief: overlap", &report.overlap),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use bandog_proof::campaign::{self, Campaign};
+use bandog_proof::engine::Choice;
 use bandog_proof::judge::judge;
 use bandog_proof::plan::Plan;
 use bandog_proof::shrink::shrink;
@@ -30,6 +31,9 @@ enum Command {
         /// How many at once.
         #[arg(long, default_value_t = campaign::cores())]
         threads: usize,
+        /// What the store of every schedule runs on.
+        #[arg(long, value_enum, default_value_t)]
+        store: Choice,
     },
     /// Plays one schedule and tells what happened, cut down to what matters if it fails.
     Replay {
@@ -38,6 +42,9 @@ enum Command {
         /// Tell the whole schedule even if it fails.
         #[arg(long)]
         whole: bool,
+        /// What the store runs on.
+        #[arg(long, value_enum, default_value_t)]
+        store: Choice,
     },
     /// Visits every state of a small world, and tells what breaks without each rule.
     States,
@@ -45,8 +52,8 @@ enum Command {
 
 fn main() -> ExitCode {
     match Args::parse().command {
-        Command::Prove { schedules, seed, threads } => prove(&Campaign { schedules, seed, threads }),
-        Command::Replay { seed, whole } => replay(seed, whole),
+        Command::Prove { schedules, seed, threads, store } => prove(&Campaign { schedules, seed, threads, store }),
+        Command::Replay { seed, whole, store } => replay(seed, whole, store),
         Command::States if bandog_proof::states::report() => ExitCode::SUCCESS,
         Command::States => ExitCode::FAILURE,
     }
@@ -57,18 +64,18 @@ fn prove(campaign: &Campaign) -> ExitCode {
     println!("{summary}");
     let Some((seed, _)) = summary.failures.first() else { return ExitCode::SUCCESS };
     println!("\nthe first of them, cut down:");
-    replay(*seed, false)
+    replay(*seed, false, campaign.store)
 }
 
-fn replay(seed: u64, whole: bool) -> ExitCode {
-    let plan = Plan::new(seed);
-    let failed = judge(&plan, &World::play(&plan, false));
+fn replay(seed: u64, whole: bool, store: Choice) -> ExitCode {
+    let (plan, engine) = (Plan::new(seed), store.engine());
+    let failed = judge(&plan, &World::play(&plan, &engine, false));
     let plan = match &failed {
-        Some(_) if !whole => shrink(&plan).0,
+        Some(_) if !whole => shrink(&plan, &engine).0,
         _ => plan,
     };
     println!("{plan:#?}");
-    let played = World::play(&plan, true);
+    let played = World::play(&plan, &engine, true);
     played.log.iter().for_each(|line| println!("{line}"));
     match judge(&plan, &played) {
         Some(failure) => {

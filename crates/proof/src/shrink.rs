@@ -1,16 +1,18 @@
 //! The shortest plan that still fails: whatever can be left out is left out.
 
+use crate::engine::Engine;
 use crate::judge::{Failure, judge};
 use crate::plan::Plan;
 use crate::sim::World;
 
 /// Cuts a failing plan down. The failure may change on the way; that it fails does not.
-pub fn shrink(plan: &Plan) -> (Plan, Failure) {
+pub fn shrink(plan: &Plan, engine: &Engine) -> (Plan, Failure) {
     let mut best = plan.clone();
     let mut failure =
-        fails(&best).unwrap_or_else(|| Failure { promise: "none", story: "the plan does not fail".to_owned() });
+        fails(&best, engine).unwrap_or_else(|| Failure { promise: "none", story: "the plan does not fail".to_owned() });
     loop {
-        let smaller = candidates(&best).into_iter().find_map(|plan| fails(&plan).map(|failure| (plan, failure)));
+        let smaller =
+            candidates(&best).into_iter().find_map(|plan| fails(&plan, engine).map(|failure| (plan, failure)));
         match smaller {
             Some((plan, found)) => (best, failure) = (plan, found),
             None => return (best, failure),
@@ -18,8 +20,8 @@ pub fn shrink(plan: &Plan) -> (Plan, Failure) {
     }
 }
 
-fn fails(plan: &Plan) -> Option<Failure> {
-    judge(plan, &World::play(plan, false))
+fn fails(plan: &Plan, engine: &Engine) -> Option<Failure> {
+    judge(plan, &World::play(plan, engine, false))
 }
 
 fn candidates(plan: &Plan) -> Vec<Plan> {

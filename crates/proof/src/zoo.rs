@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bandog_core::zoo::{self, Bug};
 
+use crate::engine::Engine;
 use crate::judge::{Failure, judge};
 use crate::plan::Plan;
 use crate::sim::World;
@@ -24,9 +25,10 @@ pub const PATIENCE: u64 = 20_000;
 
 /// Plays schedules with a bug until one breaks a promise.
 pub fn hunt(bug: Bug, seed: u64) -> Option<Catch> {
+    let engine = Engine::ledger();
     (seed..seed + PATIENCE).find_map(|seed| {
         let plan = Plan::new(seed);
-        let failure = zoo::with(Some(bug), || judge(&plan, &World::play(&plan, false)))?;
+        let failure = zoo::with(Some(bug), || judge(&plan, &World::play(&plan, &engine, false)))?;
         Some(Catch { bug, seed, failure })
     })
 }

@@ -1,6 +1,7 @@
 //! Negative controls: with a guard taken away, the same schedules must find violations.
 
 use bandog_core::zoo::{self, Bug};
+use bandog_proof::engine::Engine;
 use bandog_proof::judge::judge;
 use bandog_proof::plan::Plan;
 use bandog_proof::sim::World;
@@ -10,13 +11,14 @@ const SCHEDULES: u64 = 1000;
 fn first_failure(bug: Bug) -> Option<u64> {
     (0..SCHEDULES).find(|seed| {
         let plan = Plan::new(*seed);
-        zoo::with(Some(bug), || judge(&plan, &World::play(&plan, false))).is_some()
+        zoo::with(Some(bug), || judge(&plan, &World::play(&plan, &Engine::ledger(), false))).is_some()
     })
 }
 
 #[test]
 fn without_fencing_stale_writes_are_taken() {
-    let stale: u64 = (0..SCHEDULES).map(|seed| World::play(&Plan::new(seed), false).resource.stale_writes).sum();
+    let stale: u64 =
+        (0..SCHEDULES).map(|seed| World::play(&Plan::new(seed), &Engine::ledger(), false).resource.stale_writes).sum();
     println!("{stale} stale writes at the resource that does not check tokens, in {SCHEDULES} schedules");
     assert!(stale > 0, "the schedules never overrun a lease: they prove nothing");
 }

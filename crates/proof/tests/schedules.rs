@@ -2,13 +2,14 @@
 
 use bandog_core::zoo::{self, Bug};
 use bandog_proof::campaign::{Campaign, cores};
+use bandog_proof::engine::{Choice, Engine};
 use bandog_proof::judge::judge;
 use bandog_proof::plan::{FaultKind, Plan};
 use bandog_proof::sim::World;
 
 #[test]
 fn a_slice_of_the_campaign_keeps_every_promise() {
-    let summary = Campaign { schedules: 6000, seed: 0, threads: cores() }.run(false);
+    let summary = Campaign { schedules: 6000, seed: 0, threads: cores(), store: Choice::Ledger }.run(false);
     println!("{summary}");
     assert!(summary.failures.is_empty(), "replay one with `cargo xtask replay SEED`: {:?}", summary.failures);
     let unseen = FaultKind::CLASSES.iter().zip(summary.coverage.faults).find(|(_, count)| *count == 0);
@@ -19,8 +20,19 @@ fn a_slice_of_the_campaign_keeps_every_promise() {
 fn the_same_seed_plays_the_same_world() {
     for seed in 0..50 {
         let plan = Plan::new(seed);
-        assert_eq!(World::play(&plan, true).log, World::play(&plan, true).log, "seed {seed}");
+        assert_eq!(
+            World::play(&plan, &Engine::ledger(), true).log,
+            World::play(&plan, &Engine::ledger(), true).log,
+            "seed {seed}"
+        );
     }
+}
+
+// The upgrade was lost before anybody saw it, and then downgraded: its history ended twice.
+#[test]
+fn a_hold_that_is_lost_while_it_changes_ends_once() {
+    let plan = Plan::new(1_024_221);
+    assert_eq!(judge(&plan, &World::play(&plan, &Engine::ledger(), false)), None);
 }
 
 /// Mistakes that schedules found in the lock machine while it was written, each with a seed that finds it again when the mistake is
@@ -31,7 +43,7 @@ macro_rules! once_broken {
         #[test]
         fn $name() {
             let plan = Plan::new($seed);
-            let play = || judge(&plan, &World::play(&plan, false));
+            let play = || judge(&plan, &World::play(&plan, &Engine::ledger(), false));
             assert_eq!(play(), None, "replay with `cargo xtask replay {}`", $seed);
             assert_ne!(zoo::with(Some(Bug::$bug), play), None, "the seed no longer finds it; ask the zoo for another");
         }

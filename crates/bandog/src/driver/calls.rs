@@ -1,4 +1,5 @@
-//! Sending: each request is polled once where it is made and, if the store has not answered by then, finished on a task.
+//! Sending: each request is polled once where it is made and, if the store has not answered by then, finished by a task
+//! that runs where the answer comes in.
 //!
 //! The task outlives whoever asked: a dropped future cancels nothing that was sent. Should the task itself be dropped
 //! with its runtime, the machine hears that the outcome is unknown, and releases.
@@ -14,7 +15,7 @@ use bandog_core::store::{Answer, StoreError};
 use tokio::sync::oneshot;
 
 use super::shield::{shield, shielded};
-use super::{Cohort, Driver};
+use super::{Cohort, Driver, inline};
 use crate::blocking::is_blocking;
 use crate::sync::Handle;
 
@@ -86,7 +87,7 @@ impl Driver {
             call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
         };
         match self.home() {
-            Some(runtime) => drop(runtime.spawn(task)),
+            Some(runtime) => inline::begin(runtime, task),
             None => self.keeper.spawn(task),
         }
     }

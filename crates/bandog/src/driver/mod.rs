@@ -10,6 +10,7 @@
 
 mod calls;
 mod cohort;
+mod inline;
 mod janitor;
 mod keeper;
 #[cfg(all(test, shuttle))]

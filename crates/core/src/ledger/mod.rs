@@ -181,7 +181,7 @@ impl Record {
         }
         let blank = self.last == Stamp::ZERO && self.done.is_empty() && !self.in_use();
         let ahead = self.last.micros().saturating_sub(step.now.wall.micros()).div_ceil(1000);
-        let used = [self.holders.last_end(), self.queue.alive_until(), self.done.last(), Some(self.not_after)];
+        let used = [self.holders.last_end(), Some(self.queue.alive_until()), self.done.last(), Some(self.not_after)];
         let latest = used.into_iter().flatten().max().unwrap_or_default();
         let latest = latest.max(step.now.lease + Duration::from_millis(ahead));
         self.expires = (!blank).then(|| latest + step.limits.retention);

@@ -42,7 +42,7 @@ pub(super) struct Queue {
     next: u64,
     #[cfg_attr(feature = "serde", serde(skip_serializing))]
     fair: u32,
-    // At least the latest live-until; exact enough for retention, and cheap.
+    // At least the latest live-until, and zero without any; exact enough for retention, and cheap.
     alive_until: LeaseTime,
 }
 
@@ -118,13 +118,16 @@ impl Queue {
         self.refresh(claim.inbox, now, claim.window * 2);
     }
 
-    /// Counts one entry less; an inbox without entries is forgotten.
+    /// Counts one entry less; an inbox without entries is forgotten, and with the last of them how long they were alive.
     pub(super) fn delist(&mut self, inbox: InboxId) {
         if let Some(alive) = self.inboxes.get_mut(&inbox) {
             alive.entries -= 1;
             if alive.entries == 0 {
                 self.inboxes.remove(&inbox);
             }
+        }
+        if self.inboxes.is_empty() {
+            self.alive_until = LeaseTime::ZERO;
         }
     }
 
@@ -141,8 +144,8 @@ impl Queue {
         self.inboxes.get(&inbox).is_none_or(|alive| alive.until <= now)
     }
 
-    pub(super) fn alive_until(&self) -> Option<LeaseTime> {
-        (!self.inboxes.is_empty()).then_some(self.alive_until)
+    pub(super) fn alive_until(&self) -> LeaseTime {
+        self.alive_until
     }
 
     /// Cuts every live-until to at most its length from now.

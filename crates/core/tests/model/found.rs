@@ -151,3 +151,17 @@ fn a_heartbeat_revives_nobody_in_a_record_that_has_expired() {
     let expires = bench.record.expires().unwrap().millis();
     assert_eq!(bench.standing(expires, &waiter), Standing::Gone);
 }
+
+#[test]
+fn a_queue_that_emptied_leaves_no_live_until_behind() {
+    let mut bench = Bench::new();
+    let holder = bench.claim(Mode::Exclusive, 50);
+    let patient = Claim { window: millis(100 * LEASE), ..bench.claim(Mode::Exclusive, 50) };
+    let next = bench.claim(Mode::Exclusive, 50);
+    bench.acquire(1, &holder);
+    bench.acquire(2, &patient);
+    bench.release(3, patient.id, None);
+    bench.acquire(4, &next);
+    let last_end = at(1 + LEASE) + bench.limits.retention;
+    assert_eq!(bench.record.expires(), Some(last_end));
+}

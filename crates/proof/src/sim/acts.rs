@@ -96,7 +96,7 @@ impl World {
         self.coverage.note(Count::Change);
         self.say(|| format!("user {user} downgrades"));
         // From the call on the writer no longer believes that it is alone.
-        self.history.holds[held.record].released.from = self.now;
+        self.begin_end(held);
         let slip = self.feed(held.who.client, |now, machine| machine.handle_downgrade(now, held.grip));
         self.people[user].state = State::Changing { held, slip, since: self.now };
         self.look(held.who, user, slip);
@@ -145,7 +145,8 @@ impl World {
             return;
         }
         self.say(|| format!("somebody revokes {}", held.token));
-        let (_, effects) = self.server.apply(self.now, &Op::Revoke(revoke));
-        self.push(effects);
+        if let Ok(applied) = self.server.apply(self.now, &Op::Revoke(revoke)) {
+            self.push(applied.effects);
+        }
     }
 }

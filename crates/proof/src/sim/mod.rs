@@ -1,5 +1,5 @@
-//! A world in virtual time: processes with the real lock machine, a store with the real ledger, and a network between them that
-//! keeps no promises.
+//! A world in virtual time: processes with the real lock machine, a store with the real ledger or the real scripts, and a network
+//! between them that keeps no promises.
 //!
 //! One heap of events, one clock, one thread, no chance but the plan's seed: the same plan plays the same world. What users
 //! see goes into a [`History`]; what happened goes into a log, if one is kept.
@@ -19,6 +19,7 @@ use bandog_core::lock::Slip;
 use bandog_core::op::{Op, Reply};
 use bandog_core::store::{Push, StoreError};
 
+use crate::engine::Engine;
 use crate::plan::{FaultKind, Plan};
 use crate::rng::Rng;
 
@@ -61,6 +62,8 @@ pub struct Played {
     pub resource: Resource,
     /// A rule of the store that was seen broken.
     pub store_broken: Option<&'static str>,
+    /// An answer of the store, or a push, or a record, that was none: what, if so.
+    pub nonsense: Option<String>,
     /// Somebody who waited got no answer, or something was left behind: what, if so.
     pub stuck: Option<String>,
     /// What happened how often.
@@ -184,8 +187,8 @@ pub(crate) enum Event {
 
 impl World {
     /// Plays a plan to its end.
-    pub fn play(plan: &Plan, keep_log: bool) -> Played {
-        let mut world = Self::new(plan.clone(), keep_log);
+    pub fn play(plan: &Plan, engine: &Engine, keep_log: bool) -> Played {
+        let mut world = Self::new(plan.clone(), engine, keep_log);
         let end = nanos(plan.calm_after()) + nanos(plan.lease) * 40;
         let mut busy = false;
         while let Some(Reverse(entry)) = world.queue.pop() {
@@ -202,14 +205,15 @@ impl World {
             history: world.history,
             resource: world.resource,
             store_broken: world.server.broken,
+            nonsense: world.server.nonsense,
             stuck,
             coverage: world.coverage,
             log: world.log.unwrap_or_default(),
         }
     }
 
-    fn new(plan: Plan, keep_log: bool) -> Self {
-        let server = Server::new(&plan);
+    fn new(plan: Plan, engine: &Engine, keep_log: bool) -> Self {
+        let server = Server::new(&plan, engine);
         let processes = (0..plan.clients).map(|client| Process::new(&plan, client, 0)).collect();
         let people = plan.users.iter().cloned().map(Person::new).collect();
         let mut world = Self {

@@ -1,6 +1,7 @@
 //! The network: every message has a fate of its own, decided by the seed and the message's number.
 
 use bandog_core::holder::InboxId;
+use bandog_core::ledger::Applied;
 use bandog_core::name::LockName;
 use bandog_core::op::{Effect, Op, Reply};
 use bandog_core::store::{Push, StoreError, StoreErrorKind};
@@ -29,10 +30,17 @@ impl World {
             let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the store is down");
             return self.answer(who, call, &Err(error));
         }
-        let (reply, effects) = self.server.apply(self.now, op);
-        self.say(|| format!("store: {} of p{} -> {}", brief(op), who.client, brief_reply(&reply)));
-        self.answer(who, call, &Ok(reply));
-        self.push(effects);
+        match self.server.apply(self.now, op) {
+            Ok(Applied { reply, effects }) => {
+                self.say(|| format!("store: {} of p{} -> {}", brief(op), who.client, brief_reply(&reply)));
+                self.answer(who, call, &Ok(reply));
+                self.push(effects);
+            }
+            Err(error) => {
+                self.say(|| format!("store: {} of p{} -> {error}", brief(op), who.client));
+                self.answer(who, call, &Err(error));
+            }
+        }
     }
 
     fn answer(&mut self, who: Who, call: u64, result: &Result<Reply, StoreError>) {

@@ -1,12 +1,14 @@
-//! The store of a world: the real ledger, on a clock and in a memory that can fail.
+//! The store of a world: the real ledger or the real scripts, on a clock and in a memory that can fail.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use bandog_core::holder::HolderId;
-use bandog_core::ledger::{Limits, Record};
-use bandog_core::op::{Body, Effect, News, Op, Reply, Upgrade, Verdict};
+use bandog_core::holder::{HolderId, PublicId};
+use bandog_core::ledger::Applied;
+use bandog_core::op::{Body, News, Op, RecordView, Upgrade, Verdict};
+use bandog_core::store::StoreError;
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 
+use crate::engine::{self, Engine, Kept};
 use crate::plan::{FaultKind, Plan};
 
 use super::Nanos;
@@ -17,75 +19,76 @@ const COPIES: usize = 24;
 
 #[derive(Debug)]
 pub(super) struct Server {
-    record: Record,
-    limits: Limits,
+    engine: Engine,
+    kept: Kept,
     /// Milliseconds by which its clock is off.
     offset: i64,
     run: RunId,
-    copies: Option<VecDeque<Record>>,
+    copies: Option<VecDeque<Kept>>,
     /// Claims that were given up while their acquire was unanswered: they must never come to life.
     given_up: BTreeSet<HolderId>,
     /// A rule of the store that was seen broken.
     pub(super) broken: Option<&'static str>,
+    /// An answer that was none.
+    pub(super) nonsense: Option<String>,
     pub(super) down_until: Nanos,
     pub(super) stalled_until: Nanos,
 }
 
 impl Server {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan, engine: &Engine) -> Self {
         let copies = plan.faults.iter().any(|fault| fault.kind.forgets()).then(VecDeque::new);
-        let limits = Limits { work: 4, ..Limits::default() };
         Self {
-            record: Record::default(),
-            limits,
+            engine: engine.clone(),
+            kept: engine.nothing(),
             offset: 0,
             run: RunId(1),
             copies,
             given_up: BTreeSet::new(),
             broken: None,
+            nonsense: None,
             down_until: 0,
             stalled_until: 0,
         }
     }
 
-    pub(super) fn apply(&mut self, now: Nanos, op: &Op) -> (Reply, Vec<Effect>) {
+    /// Applies one operation and what it leaves over.
+    pub(super) fn apply(&mut self, now: Nanos, op: &Op) -> Result<Applied, StoreError> {
         if let Some(copies) = &mut self.copies {
-            copies.push_front(self.record.clone());
+            copies.push_front(self.kept.clone());
             copies.truncate(COPIES);
         }
         let now = self.time(now);
-        if self.record.expires().is_some_and(|expires| expires <= now.lease) {
-            self.record = Record::default();
-        }
-        let known = self.knows(now, op);
-        let first = self.record.apply(&self.limits, now, op);
-        let (mut reply, mut effects) = (first.reply, first.effects);
-        self.audit(op, &reply.body, known);
-        let granted = effects.iter().filter(|effect| matches!(effect.news, News::Granted { .. })).count();
-        if granted > usize::try_from(self.limits.work).unwrap_or(usize::MAX) {
-            self.broken.get_or_insert("one operation did more than its bound");
-        }
-        while reply.more {
-            let next = self.record.apply(&self.limits, now, &Op::Tend);
-            reply.more = next.reply.more;
-            effects.extend(next.effects);
-        }
-        (reply, effects)
-    }
-
-    fn knows(&self, now: Now, op: &Op) -> bool {
-        let Op::Acquire(claim) = op else { return false };
-        let (id, view) = (claim.id.public(), self.record.peek(now));
-        view.is_some_and(|view| {
-            view.waiters.iter().any(|waiter| waiter.id == id) || view.holders.iter().any(|hold| hold.id == id)
+        let applied = self.apply_and_tend(now, op);
+        applied.map_err(|nonsense| {
+            let error = StoreError::unknown(nonsense.clone());
+            self.nonsense.get_or_insert(nonsense);
+            error
         })
     }
 
-    fn audit(&mut self, op: &Op, body: &Body, known: bool) {
+    fn apply_and_tend(&mut self, now: Now, op: &Op) -> Result<Applied, String> {
+        // Looking costs more than a copy, and is seldom needed.
+        let before = matches!(op, Op::Acquire(_)).then(|| self.kept.clone());
+        let mut applied = self.engine.apply(&mut self.kept, now, op)?;
+        self.audit(now, op, &applied.reply.body, before)?;
+        let granted = applied.effects.iter().filter(|effect| matches!(effect.news, News::Granted { .. })).count();
+        if granted > usize::try_from(engine::limits().work).unwrap_or(usize::MAX) {
+            self.broken.get_or_insert("one operation did more than its bound");
+        }
+        while applied.reply.more {
+            let next = self.engine.apply(&mut self.kept, now, &Op::Tend)?;
+            applied.reply.more = next.reply.more;
+            applied.effects.extend(next.effects);
+        }
+        Ok(applied)
+    }
+
+    fn audit(&mut self, now: Now, op: &Op, body: &Body, before: Option<Kept>) -> Result<(), String> {
         let alive = |verdict: &Verdict| matches!(verdict, Verdict::Granted(_) | Verdict::Queued(_));
-        if let (Op::Acquire(_), Body::Verdict(Verdict::Granted(grant))) = (op, body)
-            && !known
+        if let (Op::Acquire(claim), Body::Verdict(Verdict::Granted(grant)), Some(mut before)) = (op, body, before)
             && grant.line.waiters > 0
+            && !self.engine.peek(&mut before, now)?.is_some_and(|view| names(&view, claim.id.public()))
         {
             self.broken.get_or_insert("a newcomer passed a waiter");
         }
@@ -100,16 +103,13 @@ impl Server {
             }
             _ => {}
         }
+        Ok(())
     }
 
     pub(super) fn fail(&mut self, kind: FaultKind) {
-        let older = |copies: &Option<VecDeque<Record>>, by: u32| {
-            let at = usize::try_from(by).unwrap_or(0).saturating_sub(1);
-            copies.as_ref().and_then(|copies| copies.get(at).or_else(|| copies.back())).cloned().unwrap_or_default()
-        };
         match kind {
-            FaultKind::RestartEmpty => self.record = Record::default(),
-            FaultKind::RestartOld(by) | FaultKind::Failover(by) => self.record = older(&self.copies, by),
+            FaultKind::RestartEmpty => self.kept = self.engine.nothing(),
+            FaultKind::RestartOld(by) | FaultKind::Failover(by) => self.kept = self.older(by),
             FaultKind::ClockStep(by) => {
                 self.offset += by;
                 return;
@@ -117,6 +117,12 @@ impl Server {
             _ => return,
         }
         self.run = RunId(self.run.0 + 1);
+    }
+
+    fn older(&self, by: u32) -> Kept {
+        let at = usize::try_from(by).unwrap_or(0).saturating_sub(1);
+        let copy = self.copies.as_ref().and_then(|copies| copies.get(at).or_else(|| copies.back()));
+        copy.cloned().unwrap_or_else(|| self.engine.nothing())
     }
 
     pub(super) fn lease_time(&self, now: Nanos) -> LeaseTime {
@@ -129,8 +135,9 @@ impl Server {
 
     /// Whether somebody holds or waits, after everything that time brings about.
     pub(super) fn in_use(&mut self, now: Nanos) -> bool {
-        self.apply(now, &Op::Tend);
-        self.record.peek(self.time(now)).is_some()
+        let tended = self.apply(now, &Op::Tend).is_ok();
+        let now = self.time(now);
+        tended && self.engine.peek(&mut self.kept, now).is_ok_and(|view| view.is_some())
     }
 
     fn time(&self, now: Nanos) -> Now {
@@ -138,4 +145,8 @@ impl Server {
         let lease = LeaseTime::from_millis(base + now / 1_000_000);
         Now { lease, wall: WallTime::from_micros(base * 1000 + now / 1000), run: self.run }
     }
+}
+
+fn names(view: &RecordView, id: PublicId) -> bool {
+    view.waiters.iter().any(|waiter| waiter.id == id) || view.holders.iter().any(|hold| hold.id == id)
 }

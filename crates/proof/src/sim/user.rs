@@ -250,13 +250,18 @@ impl World {
     }
 
     fn depart(&mut self, held: Held, listen: bool) -> Option<Slip> {
-        let released = &mut self.history.holds[held.record].released;
-        if released.to == OPEN {
-            released.from = released.from.min(self.now);
-        }
+        self.begin_end(held);
         match self.feed(held.who.client, |now, machine| machine.handle_release(now, held.grip, listen)) {
             Released::Later(slip) => Some(slip),
             Released::Now(_) => None,
+        }
+    }
+
+    /// From now on the holder does not count on its hold, unless that ended before: one that was lost while it changed.
+    pub(super) fn begin_end(&mut self, held: Held) {
+        let released = &mut self.history.holds[held.record].released;
+        if released.to == OPEN {
+            released.from = released.from.min(self.now);
         }
     }
 

@@ -24,7 +24,7 @@ end
 -- Every number of the record, and the hold in slot 1.
 function f.summary(waits, ends)
   -- Without these, one number tells all.
-  local large = r.n > 1 or waits or r.first <= r.final or (r.n == 1 and r.cap > 0) or r.lively > now
+  local large = r.n > 1 or waits or r.first <= r.final or (r.n == 1 and r.cap > 0)
   local summary = write(SMALL, r.last, now, ends, r.late, r.n, large and 1 or 0)
   if large then
     summary = summary .. write(LARGE, r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading,
@@ -84,7 +84,7 @@ function f.finish(reply)
   if r.last > 0 or r.n > 0 or waits or r.first <= r.final then
     -- Every time in the record that a later operation could still depend on, plus the retention.
     local ahead = math.max(0, math.ceil((r.last - us) / 1000))
-    local ends = math.max(now + ahead, r.late, r.latest, r.top_end, waits and r.lively or 0)
+    local ends = math.max(now + ahead, r.late, r.latest, r.top_end, r.lively)
     f.flush(waits, ends + r.retention)
   elseif s then
     redis.call('DEL', key)

@@ -30,16 +30,16 @@ if named == 0 and again == 0 and s and string.byte(s, 37) == 1 and string.sub(s,
         if stamp > 4503599627370495 then
           stamp = 4503599627370495
         end
-        till, waiting, fairs, head, late = now + length, waiting - 1, fairs - fair, head + 1, math.max(late, bound)
-        local large = (waiting > 0 or first <= final or lively > now) and 1 or 0
-        expires = math.max(now, till, late, latest, waiting > 0 and lively or 0)
+        till, waiting, fairs, head = now + length, waiting - 1, fairs - fair, head + 1
+        if waiting == 0 then
+          head, tail, place, lively = 0, 0, 1, 0
+        end
+        local large = (waiting > 0 or first <= final) and 1 or 0
+        expires = math.max(now, till, late, latest, lively)
         if stamp > us then
           expires = math.max(expires, now + math.ceil((stamp - us) / 1000))
         end
         expires = expires + retention
-        if waiting == 0 then
-          head, tail, place = 0, 0, 1
-        end
         local record = struct.pack('>I8I8I8I8I4B', stamp, now, expires, late, 1, large)
         if large == 1 then
           record = record .. struct.pack('>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', 0, permits, waiting, fairs, head, tail,

@@ -2,7 +2,7 @@
 -- otherwise. So joining and leaving at the ends costs nothing, and leaving in between two links.
 --
 -- keeps    head, tail (places, while waiting > 0), place (the next), waiting, fairs; lively, not earlier than any
---          live-until
+--          live-until, and 0 without any
 local WAIT = '>BI4BI8I8I8I8I8'
 
 function f.parse(raw, from)
@@ -65,6 +65,9 @@ end
 function f.delist(box)
   local till, length, entries = f.life(box)
   f.set('a' .. box, entries > 1 and write('>I8I8I4', till, length, entries - 1))
+  if not f.somebody_waits() then
+    r.lively = 0
+  end
 end
 
 function f.dead(box)

@@ -9,11 +9,10 @@ use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::mode::Mode;
 use bandog_core::op::{Body, Claim, Effect, Op, Patience, Release, Reply, Verdict};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
+use bandog_fake::Fake;
 use bandog_redis::{Codec, Keys};
 
 use crate::claims::{client, name, release};
-use crate::fake::Fake;
-use crate::pair::Host;
 
 /// A ledger and a fake that must agree on everything.
 struct Both {

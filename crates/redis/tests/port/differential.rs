@@ -4,12 +4,13 @@
 
 use std::cell::RefCell;
 
+use bandog_fake::Fake;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::config;
-use crate::fake::Fake;
-use crate::pair::{Host, compare};
+use crate::host::Host;
+use crate::pair::compare;
 use crate::script::scripts;
 use crate::tally::Tally;
 

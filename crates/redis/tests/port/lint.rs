@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use bandog_fake::Fake;
 use bandog_redis::Script;
 use mlua::Lua;
-
-use crate::fake::Fake;
 
 #[test]
 fn every_file_says_what_it_is() {
@@ -50,7 +49,7 @@ fn no_branch_of_any_script_reaches_for_a_global() {
         let code = lua.load(script.text()).into_function().unwrap().dump(true);
         let (read, written) = globals::of(&code);
         assert!(written.is_empty(), "{script:?} writes {written:?}");
-        let strange: Vec<_> = read.iter().filter(|name| !crate::fake::GLOBALS.contains(&name.as_str())).collect();
+        let strange: Vec<_> = read.iter().filter(|name| !bandog_fake::GLOBALS.contains(&name.as_str())).collect();
         assert!(strange.is_empty(), "{script:?} reads {strange:?}");
         assert!(read.contains("redis") && read.contains("KEYS"), "{script:?}: the bytecode was not understood");
     }

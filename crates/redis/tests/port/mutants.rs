@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
+use bandog_fake::Fake;
 use bandog_redis::Script;
 use proptest::test_runner::Config;
 
 use crate::config;
 use crate::differential::try_play;
-use crate::fake::Fake;
 use crate::tally::Tally;
 
 /// More cases than any of them has needed, by far.
@@ -34,8 +34,7 @@ const MISTAKES: [(&str, &str); 36] = [
     ("length > 0 and not linked", "length > 0"),
     ("and (struct.unpack('>I8', lives[2])) > now", ""),
     ("struct.pack('>I8I8I4', ends, span, entries - 1)", "struct.pack('>I8I8I4', ends, span, entries)"),
-    ("waiting > 0 and lively or 0)", "0)"),
-    ("math.max(late, bound)", "late"),
+    ("math.max(now, till, late, latest, lively)", "math.max(now, till, late, latest)"),
     // holders
     ("if h and h.till <= now then", "if h and h.till < now then"),
     ("r.n < r.sharers", "r.n <= r.sharers"),
@@ -57,7 +56,8 @@ const MISTAKES: [(&str, &str); 36] = [
     ("math.max(math.min(c.window, c.lease), at_least)", "math.min(c.window, c.lease)"),
     ("c.fair == 1 and r.fairs == 0", "false"),
     ("elseif not r.more and not f.somebody_waits()", "elseif not f.somebody_waits()"),
-    ("waits and r.lively or 0", "0"),
+    ("r.top_end, r.lively)", "r.top_end)"),
+    ("  if not f.somebody_waits() then\n    r.lively = 0\n  end\n", ""),
     ("    r.late, r.cap = 0, 0\n", ""),
 ];
 

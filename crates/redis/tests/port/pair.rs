@@ -6,32 +6,16 @@ use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Effect, Op, Reply};
 use bandog_core::time::Now;
-use bandog_redis::{Call, Codec, Keys, Value};
+use bandog_redis::{Codec, Keys};
 use proptest::prelude::TestCaseError;
 
+use crate::host::Host;
 use crate::script::{Script, Step};
 use crate::tally::Tally;
 use crate::world::{World, look};
 
 /// More rounds of clean-up than any script leaves entries.
 const ENOUGH_TENDING: u32 = 2_000;
-
-/// Something that runs scripts: the fake, or a real server.
-pub(crate) trait Host {
-    fn run(&self, call: &Call) -> Value;
-    /// What was published since the last look: channel and payload.
-    fn published(&self) -> Vec<(Vec<u8>, Vec<u8>)>;
-    fn set_micros(&self, micros: u64);
-    fn delete(&self, key: &[u8]);
-    /// Takes a key's end away, as an operator might.
-    fn persist(&self, key: &[u8]);
-    /// When a key ends, in milliseconds: nothing without a key, nothing inside without an end.
-    fn ends(&self, key: &[u8]) -> Option<Option<u64>>;
-    /// Whether the fields of a key belong together.
-    fn check(&self, key: &[u8]) -> Result<(), String>;
-    /// Whether keys go by themselves at their end.
-    fn expires(&self) -> bool;
-}
 
 /// Plays a script on both sides.
 pub(crate) fn compare(host: &dyn Host, script: &Script, work: u32, tally: &mut Tally) -> Result<(), TestCaseError> {

@@ -7,7 +7,7 @@ use bandog_redis::{Call, Script, Value};
 use bandog_rig::{Raw, Server};
 
 use crate::differential::play;
-use crate::pair::Host;
+use crate::host::Host;
 use crate::tally::Tally;
 
 /// When a key ends. Redis 6.2 has no PEXPIRETIME: what is left is asked for until the answer falls into one millisecond.

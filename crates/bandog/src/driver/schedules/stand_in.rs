@@ -58,6 +58,8 @@ impl Handle {
         Arc::as_ptr(&self.0).cast()
     }
 
+    pub(crate) fn enter(&self) {}
+
     /// The task is dropped if the runtime has ended.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Option<JoinHandle<()>> {
         if self.0.lock().unwrap().is_none() {

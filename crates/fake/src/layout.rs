@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-pub(super) fn check(fields: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), String> {
+pub(crate) fn check(fields: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), String> {
     let count = |letter: u8| fields.iter().filter(|(name, value)| name[0] == letter && !value.is_empty()).count();
     let [holds, index, waiters, links, inboxes] = [b'h', b'i', b'w', b'l', b'a'].map(count);
     let [marks, order, upgrades, reasons] = [b'd', b'm', b'u', b'r'].map(count);

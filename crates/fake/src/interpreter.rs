@@ -1,104 +1,19 @@
-//! A Redis of one thread and a virtual clock, for scripts only: Lua 5.1 around the commands they use.
-//!
-//! A script that reads or writes a global other than Redis's own fails, as does any command that the scripts have not needed yet.
-
-mod commands;
-mod layout;
+//! The interpreter around the scripts: `redis` and `struct` as Redis has them, nothing else, and values on their way in and out.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
-use bandog_redis::{Call, Script, Value};
-use mlua::{Function, Lua, MultiValue, Variadic};
+use bandog_redis::Value;
+use mlua::{Lua, MultiValue, Variadic};
 
-use crate::pair::Host;
-
-use commands::{Db, Outcome};
+use crate::commands::{Db, Outcome};
+use crate::structure;
 
 /// What a script may know of the world around it.
-pub(crate) const GLOBALS: [&str; 11] =
+pub const GLOBALS: [&str; 11] =
     ["redis", "struct", "math", "string", "table", "ipairs", "pairs", "select", "unpack", "KEYS", "ARGV"];
 
-/// The server.
-pub(crate) struct Fake {
-    lua: Lua,
-    scripts: HashMap<Script, Function>,
-    db: Rc<RefCell<Db>>,
-}
-
-impl Fake {
-    pub(crate) fn new() -> Self {
-        Self::with(|script| script.text().to_owned())
-    }
-
-    /// A server whose scripts are not quite ours.
-    pub(crate) fn with(text: impl Fn(Script) -> String) -> Self {
-        let (lua, db) = (Lua::new(), Rc::new(RefCell::new(Db::default())));
-        install(&lua, &db).expect("a fresh interpreter takes our functions");
-        let load = |script: Script| (script, lua.load(text(script)).set_name(script.word()).into_function());
-        let loaded = Script::ALL.into_iter().map(load);
-        let scripts = loaded.map(|(script, text)| (script, text.expect("every script compiles"))).collect();
-        Self { lua, scripts, db }
-    }
-
-    fn enter(&self, call: &Call) -> mlua::Result<()> {
-        let globals = self.lua.globals();
-        let args = call.args.iter().map(|arg| self.lua.create_string(arg)).collect::<mlua::Result<Vec<_>>>()?;
-        globals.raw_set("ARGV", args)?;
-        globals.raw_set("KEYS", vec![self.lua.create_string(&call.key)?])
-    }
-
-    /// Runs a text in the scripts' environment.
-    pub(crate) fn try_text(&self, text: &str) -> mlua::Result<mlua::Value> {
-        self.lua.load(text).eval()
-    }
-
-    /// How many redis.calls the last script made.
-    pub(crate) fn calls(&self) -> u32 {
-        self.db.borrow().calls
-    }
-}
-
-impl Host for Fake {
-    fn run(&self, call: &Call) -> Value {
-        self.db.borrow_mut().calls = 0;
-        let answer = self.enter(call).and_then(|()| self.scripts[&call.script].call::<mlua::Value>(()));
-        answer.map_or_else(|error| Value::Error(error.to_string()), |answer| value(&answer))
-    }
-
-    fn published(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        std::mem::take(&mut self.db.borrow_mut().published)
-    }
-
-    fn set_micros(&self, micros: u64) {
-        self.db.borrow_mut().micros = micros;
-    }
-
-    fn delete(&self, key: &[u8]) {
-        self.db.borrow_mut().delete(key);
-    }
-
-    fn persist(&self, key: &[u8]) {
-        if let Some(hash) = self.db.borrow_mut().live(key) {
-            hash.ends = None;
-        }
-    }
-
-    fn ends(&self, key: &[u8]) -> Option<Option<u64>> {
-        self.db.borrow_mut().live(key).map(|hash| hash.ends)
-    }
-
-    fn check(&self, key: &[u8]) -> Result<(), String> {
-        self.db.borrow_mut().live(key).map_or(Ok(()), |hash| layout::check(&hash.fields))
-    }
-
-    fn expires(&self) -> bool {
-        true
-    }
-}
-
-fn install(lua: &Lua, db: &Rc<RefCell<Db>>) -> mlua::Result<()> {
+pub(crate) fn install(lua: &Lua, db: &Rc<RefCell<Db>>) -> mlua::Result<()> {
     let redis = lua.create_table()?;
     let (calling, trying) = (Rc::clone(db), Rc::clone(db));
     redis.set("call", lua.create_function(move |lua, args: MultiValue| call(lua, &calling, args, true))?)?;
@@ -107,7 +22,7 @@ fn install(lua: &Lua, db: &Rc<RefCell<Db>>) -> mlua::Result<()> {
     redis.set("error_reply", lua.create_function(error)?)?;
     let globals = lua.globals();
     globals.set("redis", redis)?;
-    lua.load(include_str!("struct.lua")).set_name("struct").exec()?;
+    globals.set("struct", structure::table(lua)?)?;
     let names: Vec<String> =
         globals.pairs::<String, mlua::Value>().filter_map(|pair| pair.ok().map(|(k, _)| k)).collect();
     let strange = names.into_iter().filter(|name| !GLOBALS.contains(&name.as_str()));
@@ -155,7 +70,7 @@ fn shown(lua: &Lua, outcome: Outcome) -> mlua::Result<mlua::Value> {
 }
 
 /// What a client gets for what a script returns: lists end at the first nil, numbers lose their fraction.
-fn value(answer: &mlua::Value) -> Value {
+pub(crate) fn value(answer: &mlua::Value) -> Value {
     match answer {
         mlua::Value::Integer(number) => Value::Int(*number),
         mlua::Value::Number(number) => Value::Int(format!("{:.0}", number.trunc()).parse().expect("an integer")),

@@ -2,33 +2,45 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A key.
-#[derive(Debug, Default)]
-pub(super) struct Hash {
-    pub(super) fields: BTreeMap<Vec<u8>, Vec<u8>>,
+use crate::layout;
+
+/// What stands at a key: its fields and its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hash {
+    fields: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Milliseconds.
-    pub(super) ends: Option<u64>,
+    ends: Option<u64>,
+}
+
+impl Hash {
+    /// Whether the fields belong together.
+    ///
+    /// # Errors
+    /// The rule that they break.
+    pub fn check(&self) -> Result<(), String> {
+        layout::check(&self.fields)
+    }
 }
 
 /// All keys, the clock, and what was published.
 #[derive(Debug, Default)]
-pub(super) struct Db {
+pub(crate) struct Db {
     keys: HashMap<Vec<u8>, Hash>,
-    pub(super) micros: u64,
-    pub(super) published: Vec<(Vec<u8>, Vec<u8>)>,
-    pub(super) calls: u32,
+    pub(crate) micros: u64,
+    pub(crate) published: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) calls: u32,
 }
 
 /// What a command gives.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Int(u64),
     Bytes(Option<Vec<u8>>),
     List(Vec<Option<Vec<u8>>>),
 }
 
 impl Db {
-    pub(super) fn live(&mut self, key: &[u8]) -> Option<&mut Hash> {
+    fn live(&mut self, key: &[u8]) -> Option<&mut Hash> {
         let millis = self.micros / 1000;
         if self.keys.get(key).is_some_and(|hash| hash.ends.is_some_and(|ends| ends <= millis)) {
             self.keys.remove(key);
@@ -36,11 +48,32 @@ impl Db {
         self.keys.get_mut(key)
     }
 
-    pub(super) fn delete(&mut self, key: &[u8]) {
-        self.keys.remove(key);
+    pub(crate) fn take(&mut self, key: &[u8]) -> Option<Hash> {
+        self.keys.remove(key)
     }
 
-    pub(super) fn command(&mut self, args: &[Vec<u8>]) -> Result<Outcome, String> {
+    pub(crate) fn put(&mut self, key: &[u8], hash: Option<Hash>) {
+        match hash {
+            Some(hash) => drop(self.keys.insert(key.to_vec(), hash)),
+            None => drop(self.keys.remove(key)),
+        }
+    }
+
+    pub(crate) fn persist(&mut self, key: &[u8]) {
+        if let Some(hash) = self.live(key) {
+            hash.ends = None;
+        }
+    }
+
+    pub(crate) fn ends(&mut self, key: &[u8]) -> Option<Option<u64>> {
+        self.live(key).map(|hash| hash.ends)
+    }
+
+    pub(crate) fn check(&mut self, key: &[u8]) -> Result<(), String> {
+        self.live(key).map_or(Ok(()), |hash| hash.check())
+    }
+
+    pub(crate) fn command(&mut self, args: &[Vec<u8>]) -> Result<Outcome, String> {
         self.calls += 1;
         let [command, rest @ ..] = args else { return Err("ERR no command".into()) };
         match (command.as_slice(), rest) {

@@ -1,0 +1,64 @@
+//! The port in full: operations are encoded, run as Lua on the hash at the key, and what comes back is decoded, news too.
+
+use bandog_core::ledger::Applied;
+use bandog_core::name::LockName;
+use bandog_core::op::{Effect, News, Op, RecordView};
+use bandog_core::time::{Now, RunId};
+use bandog_fake::{Fake, Hash};
+use bandog_redis::{Call, Codec, Keys, Script, Value};
+
+/// A server without keys, and the codec of its clients.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    fake: Fake,
+    codec: Codec,
+    name: LockName,
+    key: Vec<u8>,
+}
+
+impl Scripts {
+    pub(super) fn new(text: impl Fn(Script) -> String) -> Self {
+        let codec = Codec::new(Keys::default(), super::limits());
+        let name = LockName::new("lock").expect("a good name");
+        Self { fake: Fake::with(text), key: codec.keys().key(&name), codec, name }
+    }
+
+    pub(super) fn apply(&self, hash: &mut Option<Hash>, now: Now, op: &Op) -> Result<Applied, String> {
+        let answer = self.run(hash, now, &self.codec.call(&self.name, op));
+        let reply = self.codec.reply(op, now.run, answer).map_err(|wrong| format!("{op:?} is answered by {wrong}"))?;
+        let published = self.fake.published().into_iter();
+        let effects = published.map(|(channel, payload)| self.effect(now.run, &channel, &payload));
+        let mut effects = effects.collect::<Result<Vec<_>, String>>()?;
+        in_order(&mut effects);
+        hash.as_ref().map_or(Ok(()), Hash::check).map_err(|rule| format!("after {op:?} {rule}"))?;
+        Ok(Applied { reply, effects })
+    }
+
+    pub(super) fn peek(&self, hash: &mut Option<Hash>, now: Now) -> Result<Option<RecordView>, String> {
+        let answer = self.run(hash, now, &self.codec.peek(&self.name));
+        self.codec.peeked(answer).map_err(|wrong| format!("a look is answered by {wrong}"))
+    }
+
+    fn run(&self, hash: &mut Option<Hash>, now: Now, call: &Call) -> Value {
+        self.fake.set_micros(now.wall.micros());
+        self.fake.put(&self.key, hash.take());
+        let answer = self.fake.run(call);
+        *hash = self.fake.take(&self.key);
+        answer
+    }
+
+    fn effect(&self, run: RunId, channel: &[u8], payload: &[u8]) -> Result<Effect, String> {
+        let inbox = self.codec.keys().inbox(channel).ok_or("news for no inbox")?;
+        let push = self.codec.push(run, payload).map_err(|wrong| format!("news cannot be read: {wrong}"))?;
+        if push.name != self.name {
+            return Err(format!("news of another lock: {}", push.name));
+        }
+        Ok(Effect { inbox, news: push.news })
+    }
+}
+
+// Notices for several inboxes go out at once and last; in the ledger's order a seed plays one world on both engines.
+fn in_order(effects: &mut [Effect]) {
+    let grants = effects.iter().rposition(|effect| !matches!(effect.news, News::Waiting { .. }));
+    effects[grants.map_or(0, |at| at + 1)..].sort_by_key(|effect| effect.inbox);
+}
