@@ -11,6 +11,7 @@ mod report;
 mod resource;
 mod scenario;
 mod stage;
+mod witness;
 mod worker;
 
 use std::process::ExitCode;

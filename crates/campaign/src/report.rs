@@ -123,6 +123,11 @@ impl fmt::Display for Spread {
     }
 }
 
+/// A length for people.
+pub(crate) fn span(length: Duration) -> String {
+    format!("{:.1} ms", length.as_secs_f64() * 1e3)
+}
+
 /// Nanoseconds for people.
 pub(crate) fn milliseconds(nanos: u64) -> f64 {
     Duration::from_nanos(nanos).as_secs_f64() * 1e3

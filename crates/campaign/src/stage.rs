@@ -1,9 +1,8 @@
 //! What every scenario stands on: a server, lanes that work at once, turns to share, a progress line, and a witness of stalls.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use bandog::blocking::Locks;
@@ -11,11 +10,10 @@ use bandog_rig::Server;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Orders;
-use crate::clock::{length, nanos};
+use crate::clock::nanos;
 use crate::crew::{is_over, wrong};
 use crate::report::Report;
-
-const NAP: Duration = Duration::from_millis(5);
+use crate::witness::Witness;
 
 /// One scenario's server and what looks at it.
 #[derive(Debug)]
@@ -28,7 +26,7 @@ pub(crate) struct Stage {
     progress: ProgressBar,
     turns: AtomicUsize,
     count: usize,
-    witness: Witness,
+    pub(crate) witness: Witness,
     began: u64,
 }
 
@@ -82,43 +80,11 @@ impl Stage {
         if is_over() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        report.stall = self.witness.worst();
         report.took = Duration::from_nanos(nanos() - self.began);
+        report.stall = self.witness.worst();
+        if let Some(share) = self.witness.pressure() {
+            report.figure("of that time somebody waited for a core", format!("{share:.0} %"));
+        }
         Ok(report)
-    }
-}
-
-/// A thread that sleeps a little again and again, and notes by how much it overslept: what no process here could have avoided.
-#[derive(Debug)]
-struct Witness {
-    worst: Arc<AtomicU64>,
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Witness {
-    fn start() -> Self {
-        let (worst, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (noted, ended) = (Arc::clone(&worst), Arc::clone(&over));
-        let thread = thread::spawn(move || {
-            while !ended.load(Ordering::Relaxed) {
-                let began = nanos();
-                thread::sleep(NAP);
-                noted.fetch_max((nanos() - began).saturating_sub(length(NAP)), Ordering::Relaxed);
-            }
-        });
-        Self { worst, over, thread: Some(thread) }
-    }
-
-    fn worst(&self) -> Duration {
-        Duration::from_nanos(self.worst.load(Ordering::Relaxed))
-    }
-}
-
-impl Drop for Witness {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        // It cannot have panicked: it only sleeps and counts.
-        drop(self.thread.take().map(JoinHandle::join));
     }
 }

@@ -12,7 +12,7 @@ use bandog_rig::Proxy;
 use crate::args::{Duty, Orders, Role, Style};
 use crate::clock::length;
 use crate::crew::{Worker, is_over, wrong};
-use crate::report::{Report, milliseconds};
+use crate::report::{Report, milliseconds, span};
 use crate::stage::Stage;
 
 use super::ending::nothing_left;
@@ -22,6 +22,14 @@ const LEASE: Duration = Duration::from_secs(10);
 const WINDOW: Duration = Duration::from_secs(1);
 /// Of a round: tasks, and threads.
 const AT_ONCE: [u64; 2] = [400, 100];
+
+/// One wait that was served.
+#[derive(Debug, Clone, Copy)]
+struct Served {
+    /// From just before the release.
+    took: u64,
+    at: u64,
+}
 
 struct Deaf<'a> {
     stage: &'a Stage,
@@ -34,24 +42,28 @@ pub(super) fn play(count: usize, orders: &Orders) -> io::Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let proxy = runtime.block_on(Proxy::of(&stage.server));
     proxy.deafen(true);
-    let delays = rounds(&stage, &proxy, count)?;
+    let waits = rounds(&stage, &proxy, count)?;
     let mut report = Report::new("deaf");
-    let worst = delays.iter().copied().max().unwrap_or(u64::MAX);
+    let latest = waits.iter().max_by_key(|served| served.took);
+    let worst = latest.map_or(u64::MAX, |served| served.took);
     let bound = WINDOW / 2 + stage.slack;
     let limit = format!("{} ms (half a claim window, and {} ms)", bound.as_millis(), stage.slack.as_millis());
     let seen = format!("{:.1} ms at worst", milliseconds(worst));
     report.bar("served after the release", limit, seen, worst <= length(bound));
     let swallowed = proxy.swallowed();
-    let all = format!("{} or more", delays.len());
-    report.bar("pushes swallowed", all, swallowed.to_string(), swallowed >= delays.len());
-    report.figure("waits", delays.len());
+    let all = format!("{} or more", waits.len());
+    report.bar("pushes swallowed", all, swallowed.to_string(), swallowed >= waits.len());
+    report.figure("waits", waits.len());
     report.figure("at once", AT_ONCE.iter().sum::<u64>());
-    report.spread("served after the release", delays);
+    if let Some(Served { took, at }) = latest {
+        report.figure("in the worst case the machine stood still for", span(stage.witness.during(at - took, *at)));
+    }
+    report.spread("served after the release", waits.iter().map(|served| served.took));
     nothing_left(&stage, &mut report)?;
     stage.finish(report)
 }
 
-fn rounds(stage: &Stage, proxy: &Proxy, count: usize) -> io::Result<Vec<u64>> {
+fn rounds(stage: &Stage, proxy: &Proxy, count: usize) -> io::Result<Vec<Served>> {
     let base = duty(stage, Role::Crowd, Terms { window: Some(WINDOW), ..Terms::new(Style::Async, LEASE) });
     let window = Some(if stage.broken { WINDOW * 6 } else { WINDOW });
     let waiter = |style| Worker::start(&Duty { style, url: proxy.url(), window, ..base.clone() });
@@ -59,20 +71,20 @@ fn rounds(stage: &Stage, proxy: &Proxy, count: usize) -> io::Result<Vec<u64>> {
         Deaf { stage, holder: Worker::start(&base)?, waiters: [waiter(Style::Async)?, waiter(Style::Blocking)?] };
     deaf.holder.expect("ready")?;
     deaf.waiters.iter_mut().try_for_each(|waiter| waiter.expect("ready").map(drop))?;
-    let mut delays = Vec::new();
-    while delays.len() < count {
-        delays.extend(deaf.round()?);
-        stage.done(delays.len());
+    let mut waits = Vec::new();
+    while waits.len() < count {
+        waits.extend(deaf.round()?);
+        stage.done(waits.len());
         // A broken run hears again after its first round.
         proxy.deafen(!stage.broken);
     }
     deaf.waiters.iter_mut().try_for_each(Worker::end)?;
     deaf.holder.end()?;
-    Ok(delays)
+    Ok(waits)
 }
 
 impl Deaf<'_> {
-    fn round(&mut self) -> io::Result<Vec<u64>> {
+    fn round(&mut self) -> io::Result<Vec<Served>> {
         let count: u64 = AT_ONCE.iter().sum();
         self.holder.tell(&format!("hold 0 {count}"))?;
         self.holder.expect("held")?;
@@ -84,11 +96,11 @@ impl Deaf<'_> {
         let gave = times(&mut self.holder, "gave", count)?;
         let mut got = times(&mut self.waiters[0], "got", tasks)?;
         got.extend(times(&mut self.waiters[1], "got", threads)?);
-        got.into_iter()
-            .map(|(lock, at)| {
-                gave.get(&lock).map(|gave| at.saturating_sub(*gave)).ok_or_else(|| wrong("served without a release"))
-            })
-            .collect()
+        let served = |(lock, at): (u64, u64)| match gave.get(&lock) {
+            Some(gave) => Ok(Served { took: at.saturating_sub(*gave), at }),
+            None => Err(wrong("served without a release")),
+        };
+        got.into_iter().map(served).collect()
     }
 
     fn until_all_wait(&self, count: u64) -> io::Result<()> {

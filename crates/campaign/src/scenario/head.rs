@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::args::{Break, Orders, Style};
 use crate::clock::{length, nanos, pause};
 use crate::crew::Worker;
-use crate::report::{Report, milliseconds};
+use crate::report::{Report, milliseconds, span};
 use crate::stage::Stage;
 
 use super::ending::nothing_left;
@@ -25,18 +25,25 @@ struct Death {
     took: u64,
     /// From the kill to the release.
     before: u64,
+    /// When the next was granted.
+    at: u64,
 }
 
 pub(super) fn play(count: usize, orders: &Orders) -> io::Result<Report> {
     let stage = Stage::new("head", count, orders)?;
     let deaths = stage.lanes(orders.lanes.min(count), |lane| queue(&stage, lane))?;
     let mut report = Report::new("head");
-    let worst = deaths.iter().map(|death| death.took.saturating_sub(death.window)).max().unwrap_or(u64::MAX);
+    let over = |death: &&Death| death.took.saturating_sub(death.window);
+    let latest = deaths.iter().max_by_key(over);
+    let worst = latest.as_ref().map_or(u64::MAX, over);
     let (limit, seen) = (stage.slack.as_millis(), format!("{:.1} ms over at worst", milliseconds(worst)));
     let kept = worst <= length(stage.slack);
     report.bar("the next is served within the claim window", format!("+ {limit} ms"), seen, kept);
     nothing_left(&stage, &mut report)?;
     report.figure("waiters killed at the head", deaths.len());
+    if let Some(Death { at, took, .. }) = latest {
+        report.figure("in the worst case the machine stood still for", span(stage.witness.during(at - took, *at)));
+    }
     let granted = |death: &&Death| death.before < 2 * death.window;
     for (window, name) in WINDOWS.iter().zip(["served after the release, window 500 ms", "window 1 s"]) {
         let of_window = deaths.iter().filter(|death| death.window == length(*window)).filter(granted);
@@ -78,5 +85,5 @@ fn die(doomed: &mut Worker, holder: &mut Worker, next: &mut Worker, window: Dura
     pause(window * 3);
     let released = holder.give()?;
     let at = next.held()?.at;
-    Ok(Death { window: length(window), took: at.saturating_sub(released), before: released - killed })
+    Ok(Death { window: length(window), took: at.saturating_sub(released), before: released - killed, at })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::args::{Break, Orders, Style};
 use crate::clock::{below, length, nanos, pause};
-use crate::report::{Report, milliseconds};
+use crate::report::{Report, milliseconds, span};
 use crate::stage::Stage;
 
 use super::ending::nothing_left;
@@ -23,6 +23,8 @@ struct Kill {
     took: u64,
     /// From the end of the lease in the store to the next grant.
     late: u64,
+    /// When the next was granted.
+    at: u64,
 }
 
 pub(super) fn play(count: usize, orders: &Orders) -> io::Result<Report> {
@@ -30,7 +32,8 @@ pub(super) fn play(count: usize, orders: &Orders) -> io::Result<Report> {
     let kills = stage.lanes(orders.lanes.min(count), |lane| chain(&stage, lane))?;
     let mut report = Report::new("kill");
     let worst = kills.iter().map(|kill| kill.took.saturating_sub(kill.lease)).max().unwrap_or(u64::MAX);
-    let latest = kills.iter().map(|kill| kill.late).max().unwrap_or(u64::MAX);
+    let last = kills.iter().max_by_key(|kill| kill.late);
+    let latest = last.map_or(u64::MAX, |kill| kill.late);
     let slack = stage.slack.as_millis();
     let kept = |nanos: u64| nanos <= length(stage.slack);
     let over = |nanos: u64| format!("{:.1} ms over at worst", milliseconds(nanos));
@@ -38,6 +41,9 @@ pub(super) fn play(count: usize, orders: &Orders) -> io::Result<Report> {
     report.bar("free at the lease's end in the store", format!("+ {slack} ms"), over(latest), kept(latest));
     nothing_left(&stage, &mut report)?;
     report.figure("holders killed", kills.len());
+    if let Some(Kill { at, took, .. }) = last {
+        report.figure("in the latest case the machine stood still for", span(stage.witness.during(at - took, *at)));
+    }
     report.spread("grant after the lease's end in the store", kills.iter().map(|kill| kill.late));
     for (lease, name) in LEASES.iter().zip(["free after the kill, lease 1 s", "lease 2 s", "lease 3 s"]) {
         let of_lease = kills.iter().filter(|kill| kill.lease == length(*lease));
@@ -69,7 +75,7 @@ fn chain(stage: &Stage, lane: usize) -> io::Result<Vec<Kill>> {
             next.take(&name)?;
         }
         let at = next.held()?.at;
-        kills.push(Kill { lease: length(lease), took: at - killed, late: at.saturating_sub(end) });
+        kills.push(Kill { lease: length(lease), took: at - killed, late: at.saturating_sub(end), at });
         holder = next;
     }
     holder.give()?;

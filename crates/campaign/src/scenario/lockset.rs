@@ -98,11 +98,12 @@ fn work(stage: &Stage, count: usize, fenced: bool, stops: bool) -> io::Result<Ou
 
 /// One worker's life: it works, is stopped now and then, and in the end is killed, or ends by itself when the work is done.
 fn live(duty: &Duty, heard: &Heard, stops: bool, goes_on: impl Fn() -> bool) -> io::Result<()> {
-    let mut worker = Worker::start(duty)?;
-    let (mouth, (inside, entries)) = (worker.mouth(), channel());
     std::thread::scope(|scope| {
+        // Started in here, so that it is dropped, and the listener's pipe closed, before the listener is waited for.
+        let mut worker = Worker::start(duty)?;
+        let (mouth, (inside, entries)) = (worker.mouth(), channel());
         let listener = scope.spawn(|| heard.listen(mouth, inside));
-        while goes_on() {
+        while goes_on() && !listener.is_finished() {
             pause(BETWEEN);
             // Half of the blows come at any time, the others when it is known to be between read and write.
             if below(2) == 0 && !is_inside(&entries) {
