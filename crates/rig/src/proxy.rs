@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use bandog_redis::Script;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -53,6 +53,7 @@ struct State {
     ghosts: Mutex<Vec<Vec<u8>>>,
     seen: Mutex<Vec<String>>,
     deaf: Mutex<bool>,
+    swallowed: Mutex<usize>,
     connections: Mutex<usize>,
     go: Notify,
 }
@@ -75,6 +76,7 @@ impl Proxy {
             ghosts: Mutex::default(),
             seen: Mutex::default(),
             deaf: Mutex::default(),
+            swallowed: Mutex::default(),
             connections: Mutex::default(),
             go: Notify::new(),
         });
@@ -118,6 +120,11 @@ impl Proxy {
     /// Whether news is swallowed.
     pub fn deafen(&self, deaf: bool) {
         *self.state.deaf.lock().unwrap() = deaf;
+    }
+
+    /// How much news was swallowed.
+    pub fn swallowed(&self) -> usize {
+        *self.state.swallowed.lock().unwrap()
     }
 
     /// Lets the ghosts arrive, each on a connection of its own, and gives the replies.
@@ -215,6 +222,7 @@ async fn replies(
             let mut rest = &reply[..];
             if is_news(&reply) {
                 if *state.deaf.lock().unwrap() {
+                    *state.swallowed.lock().unwrap() += 1;
                     continue;
                 }
             } else {
@@ -245,12 +253,17 @@ fn is_news(reply: &[u8]) -> bool {
     reply.starts_with(b">3\r\n$7\r\nmessage")
 }
 
+/// Made once: to hash every script for every request would hold up a crowd.
+static DIGESTS: LazyLock<Vec<(String, Script)>> = LazyLock::new(|| {
+    let digest = |script: Script| redis::Script::new(script.text()).get_hash().to_owned();
+    Script::ALL.into_iter().map(|script| (digest(script), script)).collect()
+});
+
 /// The script that a request calls, or its command.
 fn name(request: &[u8]) -> String {
     let words: Vec<&[u8]> = request.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end()).collect();
     let word = |at: usize| words.get(at).map(|word| String::from_utf8_lossy(word).to_lowercase()).unwrap_or_default();
-    let digest = |script: Script| redis::Script::new(script.text()).get_hash().to_owned();
-    let called = || Script::ALL.into_iter().find(|script| digest(*script) == word(4));
+    let called = || DIGESTS.iter().find(|(digest, _)| *digest == word(4)).map(|(_, script)| *script);
     match word(2).as_str() {
         "evalsha" => called().map_or_else(|| "unknown".to_owned(), |script| script.word().to_owned()),
         command => command.to_owned(),

@@ -29,7 +29,8 @@ impl Driver {
         let store = if lane == Lane::Claims { &self.store } else { &self.renewals };
         let begun = shield("a store", || {
             let mut answer = store.apply(cohort.name().clone(), op);
-            let polled = if self.may_poll() { poll_once(&mut answer) } else { Poll::Pending };
+            // What is not answered at once is polled, where it may be, by the task that waits for it.
+            let polled = if self.capabilities.in_process { poll_once(&mut answer) } else { Poll::Pending };
             (answer, polled)
         });
         match begun {

@@ -1,0 +1,55 @@
+//! A worker process: started by a scenario, told on stdin, heard on stdout, one line each way at a time.
+//!
+//! It ends when its ear is closed, and is killed by the kernel when the thread that started it dies, so that no stopped
+//! worker outlives the campaign.
+
+mod client;
+mod crowd;
+mod line;
+mod observed;
+mod puppet;
+mod writer;
+
+use std::fmt::Arguments;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::args::{Duty, Role};
+
+pub(crate) fn main(duty: &Duty) -> ExitCode {
+    let played = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from).and_then(|()| play(duty));
+    match played {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!("failed {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(duty: &Duty) -> io::Result<()> {
+    match duty.role {
+        Role::Puppet => puppet::play(duty),
+        Role::Writer => writer::play(duty),
+        Role::Line => line::play(duty),
+        Role::Crowd => crowd::play(duty),
+    }
+}
+
+/// Says a line to the coordinator.
+fn say(line: Arguments<'_>) {
+    // One write per line, so that death does not cut one that was said, and hands do not mix theirs.
+    let text = format!("{line}\n");
+    let mut mouth = io::stdout().lock();
+    // Nobody listens any more once the coordinator is gone, and then the worker ends too.
+    drop(mouth.write_all(text.as_bytes()).and_then(|()| mouth.flush()));
+}
+
+/// The next line of the coordinator; `None` at the end.
+fn listen() -> Option<String> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).ok().filter(|read| *read > 0)?;
+    Some(line.trim_end().to_owned())
+}

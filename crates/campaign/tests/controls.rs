@@ -1,0 +1,56 @@
+//! Negative controls: with broken workers every bar of every scenario must fail, or it proves nothing.
+
+mod common;
+
+use std::sync::LazyLock;
+
+use common::AtOnce;
+
+static CONTROLS: LazyLock<AtOnce> = LazyLock::new(|| {
+    let controls = [
+        "kill --count=4 --lanes=4",
+        "head --count=4 --lanes=4",
+        "stop --count=4 --lanes=4",
+        "lockset --count=150",
+        "fifo --count=1000",
+        "deaf --count=1000",
+    ];
+    AtOnce::start(&controls, "--slack=1s --broken")
+});
+
+fn fails(scenario: &str) {
+    let Some((code, report)) = CONTROLS.played(scenario) else { return };
+    let bars = report["bars"].as_array().expect("bars");
+    assert!(!bars.is_empty() && bars.iter().all(|bar| bar["passed"] == false), "{report:#}");
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn a_late_grant_and_a_leak_after_a_kill_are_noticed() {
+    fails("kill");
+}
+
+#[test]
+fn a_late_grant_and_a_leak_behind_a_dead_head_are_noticed() {
+    fails("head");
+}
+
+#[test]
+fn stale_writes_and_blind_guards_are_noticed() {
+    fails("stop");
+}
+
+#[test]
+fn lost_updates_are_noticed_and_a_control_that_loses_none() {
+    fails("lockset");
+}
+
+#[test]
+fn unfair_waiters_and_overlaps_are_noticed() {
+    fails("fifo");
+}
+
+#[test]
+fn slow_heartbeats_and_pushes_that_arrive_are_noticed() {
+    fails("deaf");
+}
