@@ -17,14 +17,17 @@ const WAITERS: [usize; 3] = [2, 100, 1_000];
 
 pub(crate) fn measure(effort: Effort, report: &mut Report) {
     report.head("µs from release to hold, two processes", "script → subscriber");
-    for kind in [Part::Tasks, Part::Threads] {
+    let mut row = |name: &str, part: Part, players: usize, bar: Option<f64>| {
+        let mut sides = Sides::default();
+        for _ in 0..effort.rounds {
+            sides.add(play(effort, Part::Bare, 2), play(effort, part, players));
+        }
+        report.row(name, &sides, bar);
+    };
+    row("the bare message with a blocking client", Part::Raw, 2, None);
+    for (part, bar) in [(Part::Tasks, Some(BAR)), (Part::Threads, None)] {
         for waiters in WAITERS {
-            let mut sides = Sides::default();
-            for _ in 0..effort.rounds {
-                let bare = play(effort, Part::Bare, 2);
-                sides.add(bare, play(effort, kind, waiters + 1));
-            }
-            report.row(&format!("{} waiters, {}", waiters, kind.name()), &sides, Some(BAR));
+            row(&format!("{waiters} waiters, {}", part.name()), part, waiters + 1, bar);
         }
     }
 }

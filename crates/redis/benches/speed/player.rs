@@ -23,7 +23,9 @@ const STEP: Duration = Duration::from_micros(200);
 /// What is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A message, published by a script.
+    /// A message, published by a script, with a blocking client.
+    Raw,
+    /// The same with the async client that the store uses.
     Bare,
     /// Locks, with tasks.
     Tasks,
@@ -32,10 +34,11 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 3] = [Self::Bare, Self::Tasks, Self::Threads];
+    const ALL: [Self; 4] = [Self::Raw, Self::Bare, Self::Tasks, Self::Threads];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Raw => "raw",
             Self::Bare => "bare",
             Self::Tasks => "async",
             Self::Threads => "blocking",
@@ -59,6 +62,7 @@ pub(crate) fn play(words: &[String]) {
     let length = Duration::from_millis(words[4].parse().unwrap());
     let game = Game { port: words[1].parse().unwrap(), number: number(2), players: number(3), length };
     match part {
+        Part::Raw => raw(game),
         Part::Bare => bare(game),
         Part::Tasks => tasks(game),
         Part::Threads => threads(game),
@@ -88,9 +92,9 @@ impl Holds {
     }
 }
 
-fn bare(game: Game) {
+fn raw(game: Game) {
     let (mut talk, mut listen) = (Raw::tcp(game.port), Raw::tcp(game.port));
-    let digest = load(&mut talk, "return redis.call('PUBLISH', KEYS[1], ARGV[1])");
+    let digest = load(&mut talk, SCRIPT);
     let (own, other) = (format!("inbox:{}", game.number), format!("inbox:{}", 1 - game.number));
     listen.ask(&["SUBSCRIBE", &own]);
     let end = start(game);
@@ -115,6 +119,47 @@ fn bare(game: Game) {
     holds.tell();
 }
 
+fn bare(game: Game) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = redis::Client::open(url(game)).unwrap();
+        let mut talk = client.get_multiplexed_async_connection().await.unwrap();
+        let (news, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let settings = redis::AsyncConnectionConfig::new().set_push_sender(news);
+        let listening = redis::Client::open(format!("{}?protocol=resp3", url(game))).unwrap();
+        let mut listen = listening.get_multiplexed_async_connection_with_config(&settings).await.unwrap();
+        let script = redis::Script::new(SCRIPT);
+        script.load_async(&mut talk).await.unwrap();
+        let (own, other) = (format!("inbox:{}", game.number), format!("inbox:{}", 1 - game.number));
+        listen.subscribe(&own).await.unwrap();
+        let end = start(game);
+        let (holds, mut turn) = (Holds::default(), game.number as u64);
+        while now() < end {
+            if turn > 0 {
+                let message = loop {
+                    let push = heard.recv().await.unwrap();
+                    if push.kind == redis::PushKind::Message {
+                        break push;
+                    }
+                };
+                if message.data.last() == Some(&redis::Value::BulkString(END.to_vec())) {
+                    break;
+                }
+            }
+            let held = now();
+            tokio::time::sleep(HOLD).await;
+            let left = now();
+            script.key(&other).arg(PAYLOAD.as_slice()).invoke_async::<()>(&mut talk).await.unwrap();
+            holds.add(turn, held, left);
+            turn += 2;
+        }
+        // The other may be waiting for the next.
+        redis::cmd("PUBLISH").arg(&other).arg(END).query_async::<()>(&mut talk).await.unwrap();
+        holds.tell();
+    });
+}
+
+const SCRIPT: &str = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
 const END: &[u8] = b"end";
 /// As long as the news of a grant.
 const PAYLOAD: &[u8; 96] = &[b'x'; 96];
@@ -133,7 +178,7 @@ fn tasks(game: Game) {
                     tokio::time::sleep(HOLD).await;
                     let (token, left) = (guard.token(), now());
                     guard.release().await.unwrap();
-                    holds.add(raw(token), held, left);
+                    holds.add(digits(token), held, left);
                 }
             });
         }
@@ -154,7 +199,7 @@ fn threads(game: Game) {
                 std::thread::sleep(HOLD);
                 let (token, left) = (guard.token(), now());
                 guard.release().unwrap();
-                holds.add(raw(token), held, left);
+                holds.add(digits(token), held, left);
             }
         });
     }
@@ -166,6 +211,6 @@ fn url(game: Game) -> String {
     format!("redis://127.0.0.1:{}", game.port)
 }
 
-fn raw(token: Token) -> u64 {
+fn digits(token: Token) -> u64 {
     token.to_string().parse().unwrap()
 }
