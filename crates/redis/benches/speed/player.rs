@@ -17,6 +17,8 @@ pub(crate) const ROLE: &str = "player";
 /// How long each hold lasts: by then everybody stands in line again, and the machine has come to rest.
 const HOLD: Duration = Duration::from_millis(2);
 
+/// How long after leaving somebody stands in line again: what it does then must not be in the way of the next.
+const PAUSE: Duration = Duration::from_millis(1);
 /// Players join one by one, so that those of both processes stand mixed.
 const STEP: Duration = Duration::from_micros(200);
 
@@ -179,6 +181,7 @@ fn tasks(game: Game) {
                     let (token, left) = (guard.token(), now());
                     guard.release().await.unwrap();
                     holds.add(digits(token), held, left);
+                    tokio::time::sleep(PAUSE).await;
                 }
             });
         }
@@ -200,6 +203,7 @@ fn threads(game: Game) {
                 let (token, left) = (guard.token(), now());
                 guard.release().unwrap();
                 holds.add(digits(token), held, left);
+                std::thread::sleep(PAUSE);
             }
         });
     }
