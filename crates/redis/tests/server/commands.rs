@@ -61,6 +61,29 @@ async fn ready(proxy: &Proxy, name: &str) -> Locks {
 }
 
 #[test]
+fn many_locks_need_three_connections() {
+    on_a_server(async |server| {
+        let proxy = Proxy::of(&server).await;
+        let locks = ready(&proxy, "first").await;
+        let other = ready(&Proxy::of(&server).await, "other").await;
+        let subscribed = proxy.seen("subscribe");
+        let held = async |locks: &Locks, number: usize| locks.mutex(format!("job:{number}")).acquire().await.unwrap();
+        let mut tasks = Vec::new();
+        for number in 0..200 {
+            // Half of them wait first.
+            let guard = if number % 2 == 0 { Some(held(&other, number).await) } else { None };
+            let locks = locks.clone();
+            tasks.push((guard, tokio::spawn(async move { held(&locks, number).await })));
+        }
+        for (guard, task) in tasks {
+            drop(guard);
+            soon("a hold", task).await.unwrap().renew().await.unwrap();
+        }
+        assert_eq!((proxy.connections(), proxy.seen("subscribe")), (3, subscribed));
+    });
+}
+
+#[test]
 fn an_uncontended_pair_is_two_commands() {
     on_a_server(async |server| {
         let proxy = Proxy::of(&server).await;
