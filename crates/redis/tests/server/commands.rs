@@ -12,7 +12,7 @@ use bandog::Locks;
 use bandog_rig::Proxy;
 use tokio::time::Instant;
 
-use crate::support::{Server, ms, on_a_server, soon};
+use crate::support::{Server, ms, on_a_server, soon, until};
 
 const PAIRS: usize = 2_000;
 const CLIENTS: usize = 4;
@@ -33,15 +33,26 @@ impl Count {
         Self { before: proxy.all_seen(), scripts: scripts(server), began: Instant::now() }
     }
 
-    fn end(self, server: &Server, proxy: &Proxy) -> (BTreeMap<String, usize>, Duration) {
-        let (mut seen, took) = (proxy.all_seen(), self.began.elapsed());
-        for (name, before) in self.before {
-            seen.entry(name).and_modify(|count| *count -= before);
+    async fn end(self, server: &Server, proxy: &Proxy) -> (BTreeMap<String, usize>, Duration) {
+        let took = self.began.elapsed();
+        let ran = || scripts(server) - self.scripts;
+        // The last heartbeat may still be on its way.
+        until("the server ran all that was sent, and all are scripts", || ran() == sum(&self.since(proxy))).await;
+        (self.since(proxy), took)
+    }
+
+    fn since(&self, proxy: &Proxy) -> BTreeMap<String, usize> {
+        let mut seen = proxy.all_seen();
+        for (name, before) in &self.before {
+            seen.entry(name.clone()).and_modify(|count| *count -= before);
         }
         seen.retain(|_, count| *count > 0);
-        assert_eq!(seen.values().sum::<usize>(), scripts(server) - self.scripts, "not all are scripts: {seen:?}");
-        (seen, took)
+        seen
     }
+}
+
+fn sum(counts: &BTreeMap<String, usize>) -> usize {
+    counts.values().sum()
 }
 
 /// Scripts that the server was asked to run. No script can ask for another, so none is counted twice.
@@ -94,7 +105,7 @@ fn an_uncontended_pair_is_two_commands() {
             let name = format!("order:{}", number % (PAIRS / 2));
             locks.mutex(name).acquire().await.unwrap().release().await.unwrap();
         }
-        let (seen, _) = count.end(&server, &proxy);
+        let (seen, _) = count.end(&server, &proxy).await;
         println!("{PAIRS} uncontended pairs: {seen:?}");
         assert_eq!(seen, BTreeMap::from([("acquire".to_owned(), PAIRS), ("release".to_owned(), PAIRS)]));
     });
@@ -138,18 +149,19 @@ async fn fair(server: &Server, waiters: usize) {
     for task in tasks {
         task.await.unwrap();
     }
-    let (mut seen, took) = count.end(server, &proxy);
+    let (mut seen, took) = count.end(server, &proxy).await;
     let (grants, told) = (grants.load(Ordering::Relaxed), format!("{seen:?}"));
     // The looks at the line are ours, and so is the release that began it all.
     seen.remove("inspect");
     seen.entry("release".to_owned()).and_modify(|count| *count -= 1);
     let heartbeats = seen.remove("heartbeat").unwrap_or_default();
-    let each = seen.values().sum::<usize>() as f64 / grants as f64;
+    let each = sum(&seen) as f64 / grants as f64;
     let a_second = heartbeats as f64 / took.as_secs_f64();
     println!(
         "{waiters} waiters, {grants} grants in {took:.1?}: {each:.3} commands each, {a_second:.1} heartbeats per second {told}"
     );
     assert!(grants >= GRANTS && each <= 3.0, "{each} commands for each of {grants}: {told}");
-    let most = clients.len() as f64 * (took.as_secs_f64() / HEARTBEAT.as_secs_f64() + 1.0);
+    // Twice as often as planned is too often on any machine.
+    let most = 2.0 * clients.len() as f64 * (took.as_secs_f64() / HEARTBEAT.as_secs_f64() + 1.0);
     assert!(heartbeats as f64 <= most, "{heartbeats} heartbeats of {} clients in {took:.1?}", clients.len());
 }
