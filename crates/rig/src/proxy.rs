@@ -3,7 +3,7 @@
 //! Requests are named by the script they call (`acquire`, `renew`, …) or by their command (`subscribe`, …). A stream cannot
 //! lose a piece from its middle: what is lost takes the connection with it, as it does in a network.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -105,6 +105,15 @@ impl Proxy {
     /// How many requests of this name have arrived.
     pub fn seen(&self, name: &str) -> usize {
         self.state.seen.lock().unwrap().iter().filter(|seen| *seen == name).count()
+    }
+
+    /// How many requests of every name have arrived.
+    pub fn all_seen(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for name in self.state.seen.lock().unwrap().iter() {
+            *counts.entry(name.clone()).or_default() += 1;
+        }
+        counts
     }
 
     /// How often somebody connected.

@@ -4,6 +4,7 @@
 mod apart;
 mod checks;
 mod clock;
+mod commands;
 mod endings;
 mod forgetting;
 mod hygiene;
