@@ -94,6 +94,7 @@ impl Store for RedisStore {
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
+        self.0.shared.inboxes.look_after();
         let lane = Arc::clone(&self.0);
         Box::pin(async move { calls::apply(&lane, &calls).await })
     }

@@ -1,6 +1,7 @@
-//! Keeps a connection that is subscribed to every inbox. Run by the thread of [`Inboxes`](super::Inboxes).
+//! Keeps a connection that is subscribed to every inbox. Started by [`Inboxes`](super::Inboxes).
 //!
-//! After a cut it tells the inboxes, connects again, subscribes again, and tells them again. It holds no lock meanwhile.
+//! After a cut it tells the inboxes, connects again, subscribes again, and tells them again. It holds no lock meanwhile. As a
+//! guest it is seen every second, and when its runtime drops it, it goes on on a thread of its own.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -9,42 +10,63 @@ use std::time::Duration;
 use bandog_core::backoff::{Backoff, Jitter};
 use bandog_core::holder::InboxId;
 use bandog_core::store::StoreError;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::ear::{Ear, Hall};
-use super::{Event, Order};
+use super::ear::Ear;
+use super::hall::Hall;
+use super::{Event, Home};
+use crate::clock;
 use crate::store::Site;
 use crate::topology::{Link, random, unreached};
 
 /// How often a quiet connection is asked whether it is there, and receivers whether they are.
 const ROUND: Duration = Duration::from_secs(10);
 
+/// How often a guest shows that it is alive.
+const SEEN: Duration = Duration::from_secs(1);
+
 /// A connection that lasted this long was none that the server refuses in its own way.
 const LASTING: Duration = Duration::from_secs(1);
 
 pub(super) struct Listener {
     site: Arc<Site>,
+    hall: Hall,
     sender: UnboundedSender<Event>,
     events: UnboundedReceiver<Event>,
-    hall: Hall,
-    /// Who has not been told yet that it listens.
-    asking: Vec<oneshot::Sender<Result<(), StoreError>>>,
+    home: Home,
+    turn: u64,
     connection: u64,
+    /// Whether no other has taken over.
+    its_turn: bool,
     ended: bool,
 }
 
 impl Listener {
-    pub(super) fn new(site: Arc<Site>, sender: UnboundedSender<Event>, events: UnboundedReceiver<Event>) -> Self {
-        Self { site, sender, events, hall: Hall::default(), asking: Vec::new(), connection: 0, ended: false }
+    pub(super) fn new(
+        site: Arc<Site>,
+        hall: Hall,
+        sender: UnboundedSender<Event>,
+        events: UnboundedReceiver<Event>,
+        home: Home,
+    ) -> Self {
+        let turn = hall.lock().begin_turn(home, clock::now());
+        Self { site, hall, sender, events, home, turn, connection: 0, its_turn: true, ended: false }
+    }
+
+    /// Works on a thread of its own from now on.
+    pub(super) fn settle(mut self) -> io::Result<()> {
+        self.home = Home::Own;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("bandog-inbox".into()).spawn(move || runtime.block_on(self.work()))?;
+        Ok(())
     }
 
     pub(super) async fn work(mut self) {
         let (mut failures, mut jitter) = (0, Jitter::new(random()));
         while !self.ended {
-            if self.nobody_listens() {
-                self.next(None).await;
+            if self.hall.lock().is_deserted() {
+                self.wait_until(None).await;
                 continue;
             }
             if self.listen().await {
@@ -53,7 +75,7 @@ impl Listener {
             }
             let until = Instant::now() + Backoff::default().delay(failures, jitter.next());
             failures = failures.saturating_add(1);
-            while !self.ended && self.next(Some(until)).await {}
+            self.wait_until(Some(until)).await;
         }
     }
 
@@ -74,30 +96,25 @@ impl Listener {
         }
     }
 
-    /// Takes one event, if one comes in time.
-    async fn next(&mut self, until: Option<Instant>) -> bool {
-        let event = match until {
-            Some(until) => timeout_at(until, self.events.recv()).await.ok().flatten(),
-            None => self.events.recv().await,
-        };
-        let Some(event) = event else { return false };
-        match event {
-            Event::Listen(order) => self.enter(order),
-            Event::Cut(_) => {}
-            Event::End => self.ended = true,
+    /// Rests until then, or until somebody enters.
+    async fn wait_until(&mut self, until: Option<Instant>) {
+        while !self.ended {
+            let shown = Instant::now() + if self.home == Home::Guest { SEEN } else { ROUND };
+            let event = timeout_at(until.unwrap_or(shown).min(shown), self.events.recv()).await;
+            self.show();
+            match event {
+                Ok(Some(Event::Entered(_))) if until.is_none() => return,
+                Ok(Some(Event::Entered(_) | Event::Cut(_))) => {}
+                Ok(Some(Event::End) | None) => self.ended = true,
+                Err(_) if until.is_some_and(|until| Instant::now() >= until) => return,
+                Err(_) => {}
+            }
         }
-        true
-    }
-
-    fn enter(&mut self, order: Order) {
-        self.hall.lock().enter(order.inbox, order.receiver);
-        self.asking.push(order.done);
     }
 
     /// A connection that is subscribed to every inbox.
     async fn connect(&mut self) -> Result<Link, StoreError> {
-        self.connection += 1;
-        self.hall.lock().connection = self.connection;
+        self.connection = self.hall.lock().next_connection();
         let run = Arc::new(OnceLock::new());
         let ear = Ear {
             site: Arc::clone(&self.site),
@@ -124,11 +141,13 @@ impl Listener {
 
     /// Delivers until the connection is cut or nobody listens any more.
     async fn serve(&mut self, link: Link) {
+        let mut asked = Instant::now();
         while !self.ended {
-            match timeout(ROUND, self.events.recv()).await {
-                Ok(Some(Event::Listen(order))) => {
-                    let channel = self.channel(order.inbox);
-                    self.enter(order);
+            let event = timeout(if self.home == Home::Guest { SEEN } else { ROUND }, self.events.recv()).await;
+            self.show();
+            match event {
+                Ok(Some(Event::Entered(inbox))) => {
+                    let channel = self.channel(inbox);
                     if let Err(error) = self.subscribe(&link, vec![channel]).await {
                         return self.fail(error);
                     }
@@ -137,13 +156,20 @@ impl Listener {
                 Ok(Some(Event::Cut(number))) if number == self.connection => return,
                 Ok(Some(Event::Cut(_))) => {}
                 Ok(Some(Event::End) | None) => self.ended = true,
-                Err(_) => {
-                    if self.nobody_listens() || !self.is_there(&link).await {
+                Err(_) if asked.elapsed() >= ROUND => {
+                    if self.hall.lock().is_deserted() || !self.is_there(&link).await {
                         return;
                     }
+                    asked = Instant::now();
                 }
+                Err(_) => {}
             }
         }
+    }
+
+    fn show(&mut self) {
+        self.its_turn = self.hall.lock().see(self.turn, clock::now());
+        self.ended |= !self.its_turn;
     }
 
     async fn is_there(&self, link: &Link) -> bool {
@@ -155,13 +181,18 @@ impl Listener {
     fn fail(&mut self, error: StoreError) {
         tracing::debug!(%error, "news cannot be heard");
         if !error.is_transient() {
-            self.asking.drain(..).for_each(|asking| drop(asking.send(Err(error.clone()))));
+            let asking = self.hall.lock().take_asking();
+            asking.into_iter().for_each(|asking| drop(asking.send(Err(error.clone()))));
         }
         // Told again: somebody may have been told the opposite by an answer that came late.
         self.tell(false);
     }
 
     fn tell(&mut self, up: bool) {
+        self.show();
+        if !self.its_turn {
+            return;
+        }
         let everybody = self.hall.lock().everybody();
         everybody.into_iter().for_each(|receiver| receiver.connected(up));
         if up {
@@ -170,17 +201,32 @@ impl Listener {
     }
 
     fn confirm(&mut self) {
+        let asking = self.hall.lock().take_asking();
         // Whoever asked may have gone.
-        self.asking.drain(..).for_each(|asking| drop(asking.send(Ok(()))));
+        asking.into_iter().for_each(|asking| drop(asking.send(Ok(()))));
     }
 
     fn channel(&self, inbox: InboxId) -> Vec<u8> {
         self.site.codec.keys().channel(inbox)
     }
+}
 
-    fn nobody_listens(&self) -> bool {
-        let mut audience = self.hall.lock();
-        audience.forget_the_gone();
-        audience.inboxes().is_empty()
+// Dropped by its runtime, or by a panic there: it goes on elsewhere, subscribed anew.
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.show();
+        // With the last handle of the store gone, there is nothing to go on with.
+        while let Ok(event) = self.events.try_recv() {
+            self.ended |= matches!(event, Event::End);
+        }
+        if self.ended || self.home == Home::Own {
+            return;
+        }
+        let events = std::mem::replace(&mut self.events, unbounded_channel().1);
+        let (site, hall, sender) = (Arc::clone(&self.site), self.hall.clone(), self.sender.clone());
+        let settled = Self::new(site, hall, sender, events, Home::Own).settle();
+        if let Err(error) = settled {
+            tracing::debug!(%error, "no thread to hear news");
+        }
     }
 }

@@ -1,69 +1,100 @@
-//! How news arrives: a thread with a connection of its own, which listens for every inbox of this store.
+//! How news arrives: a [listener](listener) with a connection of its own, subscribed for every inbox of this store.
 //!
-//! It has its own runtime, so that no runtime of the user's can hold news up, and it ends with the last handle of the store.
+//! It runs on the runtime that the first inbox belongs to: there a grant goes from the socket to its waiter without a
+//! change of threads. Should that runtime end, or stand still, the listener moves to a thread of its own, so that no
+//! runtime holds up the news of others for long. It ends with the last handle of the store.
 
 mod ear;
+mod hall;
 mod listener;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bandog_core::holder::InboxId;
 use bandog_core::store::{Inbox, StoreError, StoreErrorKind};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use crate::clock;
 use crate::store::Site;
 
+use hall::Hall;
 use listener::Listener;
 
-/// The way to the thread, which is started when the first inbox wants to listen.
+/// The way to the listener, which is started when the first inbox wants to listen.
 pub(crate) struct Inboxes {
     site: Arc<Site>,
-    thread: Mutex<Option<UnboundedSender<Event>>>,
+    hall: Hall,
+    listener: Mutex<Option<UnboundedSender<Event>>>,
 }
 
 enum Event {
-    Listen(Order),
+    /// An inbox that is not subscribed yet has entered.
+    Entered(InboxId),
     /// The connection with this number is gone.
     Cut(u64),
     /// The last handle of the store is gone.
     End,
 }
 
-struct Order {
-    inbox: InboxId,
-    receiver: Weak<dyn Inbox>,
-    done: oneshot::Sender<Result<(), StoreError>>,
+/// Where a listener runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Home {
+    /// On a runtime of the user's.
+    Guest,
+    /// On a thread of its own.
+    Own,
 }
 
 impl Inboxes {
     pub(crate) fn new(site: Arc<Site>) -> Self {
-        Self { site, thread: Mutex::default() }
+        Self { site, hall: Hall::default(), listener: Mutex::default() }
     }
 
     /// Ready once the server has confirmed the subscription; while it cannot be reached, it is tried again.
     pub(crate) async fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Result<(), StoreError> {
         let (done, told) = oneshot::channel();
-        self.send(Order { inbox, receiver, done })?;
-        told.await.unwrap_or_else(|_| Err(self.unheard("its thread has ended")))
+        self.hall.lock().enter(inbox, receiver, done);
+        self.tell(inbox).map_err(|error| self.unheard(&error.to_string()))?;
+        told.await.unwrap_or_else(|_| Err(self.unheard("nobody listens")))
     }
 
-    fn send(&self, order: Order) -> Result<(), StoreError> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let event = match thread.as_ref() {
-            Some(events) => match events.send(Event::Listen(order)) {
-                Ok(()) => return Ok(()),
-                // The thread has died with somebody's panic: another goes on.
-                Err(unsent) => unsent.0,
-            },
-            None => Event::Listen(order),
-        };
-        let events = start(Arc::clone(&self.site)).map_err(|error| self.unheard(&error.to_string()))?;
-        // It has just been started and waits for this.
-        drop(events.send(event));
-        *thread = Some(events);
+    fn tell(&self, inbox: InboxId) -> io::Result<()> {
+        let mut listener = self.listener();
+        // One that died with somebody's panic takes no word: another goes on, and finds the inbox in the hall.
+        if listener.as_ref().is_none_or(|events| events.send(Event::Entered(inbox)).is_err()) {
+            let home = if Handle::try_current().is_ok() { Home::Guest } else { Home::Own };
+            *listener = Some(self.start(home)?);
+        }
         Ok(())
+    }
+
+    fn start(&self, home: Home) -> io::Result<UnboundedSender<Event>> {
+        let (sender, events) = unbounded_channel();
+        let listener = Listener::new(Arc::clone(&self.site), self.hall.clone(), sender.clone(), events, home);
+        match (home, Handle::try_current()) {
+            (Home::Guest, Ok(here)) => drop(here.spawn(listener.work())),
+            _ => listener.settle()?,
+        }
+        Ok(sender)
+    }
+
+    /// Takes the listener off a runtime that stands still. Called now and then, by a thread that does not.
+    pub(crate) fn look_after(&self) {
+        if !self.hall.lock().is_stalled(clock::now()) {
+            return;
+        }
+        tracing::debug!("the runtime that hears news stands still: a thread takes over");
+        let started = self.start(Home::Own).inspect_err(|error| tracing::debug!(%error, "no thread to hear news"));
+        if let Ok(events) = started {
+            *self.listener() = Some(events);
+        }
+    }
+
+    fn listener(&self) -> MutexGuard<'_, Option<UnboundedSender<Event>>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unheard(&self, why: &str) -> StoreError {
@@ -74,17 +105,8 @@ impl Inboxes {
 
 impl Drop for Inboxes {
     fn drop(&mut self) {
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(events) = thread {
+        if let Some(events) = self.listener().take() {
             drop(events.send(Event::End));
         }
     }
-}
-
-fn start(site: Arc<Site>) -> io::Result<UnboundedSender<Event>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (sender, events) = unbounded_channel();
-    let listener = Listener::new(site, sender.clone(), events);
-    std::thread::Builder::new().name("bandog-inbox".into()).spawn(move || runtime.block_on(listener.work()))?;
-    Ok(sender)
 }

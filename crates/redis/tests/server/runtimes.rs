@@ -146,3 +146,45 @@ fn a_runtime_without_io_or_time_is_told_so() {
     let error = bare.block_on(Locks::connect(&server.url())).unwrap_err();
     assert!(error.to_string().contains("lacks I/O or time"), "{error}");
 }
+
+/// How many connections listen for the one inbox that there is.
+fn listeners(server: &Server) -> usize {
+    server.run::<String>("CLIENT LIST TYPE pubsub").lines().filter(|line| line.contains("sub=1")).count()
+}
+
+/// Looks until so many listen.
+fn expect_listeners(server: &Server, wanted: usize) {
+    runtime().block_on(crate::support::until("listeners", || listeners(server) == wanted));
+}
+
+#[test]
+fn whoever_listens_outlives_its_runtime() {
+    if is_missing() {
+        return;
+    }
+    let server = Server::start();
+    let first = runtime();
+    let locks = first.block_on(Locks::connect(&server.url())).unwrap();
+    first.block_on(crate::support::until("one that listens", || listeners(&server) == 1));
+    drop(first);
+    expect_listeners(&server, 1);
+    drop(locks);
+    expect_listeners(&server, 0);
+}
+
+#[test]
+fn a_runtime_that_stands_still_holds_up_nobody_elses_news() {
+    if is_missing() {
+        return;
+    }
+    let server = Server::start();
+    let still = runtime();
+    let locks = still.block_on(hasty().connect(&server.url())).unwrap();
+    still.block_on(crate::support::until("one that listens", || listeners(&server) == 1));
+    // From here on nobody runs that runtime. A hold elsewhere keeps the renewal thread at work, which finds out.
+    let held = runtime().block_on(locks.mutex("other").acquire()).unwrap();
+    expect_listeners(&server, 2);
+    // It finds itself replaced.
+    still.block_on(crate::support::until("one that listens", || listeners(&server) == 1));
+    drop(held);
+}

@@ -1,0 +1,95 @@
+//! Who listens, to which connection, and whose turn it is to keep it. Shared by [`Inboxes`](super::Inboxes), the listener
+//! and the ears of its connections.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bandog_core::holder::InboxId;
+use bandog_core::store::{Inbox, StoreError};
+use bandog_core::time::Moment;
+use tokio::sync::oneshot;
+
+use super::Home;
+
+/// A guest that has not been seen for so long stands still with its runtime.
+const STALLED: Duration = Duration::from_secs(3);
+
+/// Whoever asked to listen, until it is told that it does.
+pub(super) type Asking = oneshot::Sender<Result<(), StoreError>>;
+
+#[derive(Clone, Default)]
+pub(super) struct Hall(Arc<Mutex<Audience>>);
+
+impl Hall {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Audience> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Audience {
+    receivers: HashMap<InboxId, Weak<dyn Inbox>>,
+    asking: Vec<Asking>,
+    /// Counts connections: what arrives late from an old one is not news.
+    connection: u64,
+    /// Counts listeners: whoever's turn is over ends.
+    turn: u64,
+    /// When the listener was last seen, if it is a guest.
+    seen: Option<Moment>,
+}
+
+impl Audience {
+    pub(super) fn enter(&mut self, inbox: InboxId, receiver: Weak<dyn Inbox>, asking: Asking) {
+        self.receivers.insert(inbox, receiver);
+        self.asking.push(asking);
+    }
+
+    /// Begins a listener's turn and ends the one before.
+    pub(super) fn begin_turn(&mut self, home: Home, now: Moment) -> u64 {
+        self.turn += 1;
+        self.seen = (home == Home::Guest).then_some(now);
+        self.turn
+    }
+
+    /// Notes that a listener is alive, and says whether it is still its turn.
+    pub(super) fn see(&mut self, turn: u64, now: Moment) -> bool {
+        let its_turn = self.turn == turn;
+        if its_turn && self.seen.is_some() {
+            self.seen = Some(now);
+        }
+        its_turn
+    }
+
+    pub(super) fn is_stalled(&self, now: Moment) -> bool {
+        self.seen.is_some_and(|seen| now.since(seen) > STALLED)
+    }
+
+    pub(super) fn next_connection(&mut self) -> u64 {
+        self.connection += 1;
+        self.connection
+    }
+
+    /// The receiver of what was heard on a connection, if that is not an old one.
+    pub(super) fn receiver(&self, connection: u64, inbox: InboxId) -> Option<Arc<dyn Inbox>> {
+        if connection == self.connection { self.receivers.get(&inbox)?.upgrade() } else { None }
+    }
+
+    pub(super) fn everybody(&self) -> Vec<Arc<dyn Inbox>> {
+        self.receivers.values().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(super) fn inboxes(&self) -> Vec<InboxId> {
+        self.receivers.keys().copied().collect()
+    }
+
+    pub(super) fn take_asking(&mut self) -> Vec<Asking> {
+        std::mem::take(&mut self.asking)
+    }
+
+    // Their channels stay subscribed as long as others listen: nothing is published to the dead for long.
+    pub(super) fn is_deserted(&mut self) -> bool {
+        self.receivers.retain(|_, receiver| receiver.strong_count() > 0);
+        self.receivers.is_empty()
+    }
+}
