@@ -43,7 +43,11 @@ fn play(effort: Effort, part: Part, players: usize) -> f64 {
     });
     processes.iter_mut().for_each(Process::ready);
     processes.iter_mut().for_each(Process::go);
-    median(&crossings(processes.into_iter().flat_map(Process::holds).collect()))
+    let told = processes.map(Process::holds);
+    // It counts once everybody has come, in both.
+    let from = told.iter().map(|(from, _)| *from).max().unwrap_or_default();
+    let holds = told.into_iter().flat_map(|(_, holds)| holds).filter(|hold| hold.held >= from);
+    median(&crossings(holds.collect()))
 }
 
 /// One of the two.
@@ -75,11 +79,12 @@ impl Process {
         self.input.write_all(b"go\n").unwrap();
     }
 
-    fn holds(mut self) -> Vec<Hold> {
-        let lines = self.output.lines().map(|line| line.unwrap());
+    fn holds(mut self) -> (u64, Vec<Hold>) {
+        let mut lines = self.output.lines().map(|line| line.unwrap());
+        let from = lines.next().unwrap().parse().unwrap();
         let holds = lines.map(|line| Hold::read(self.number, &line)).collect();
         assert!(self.child.wait().unwrap().success());
-        holds
+        (from, holds)
     }
 }
 

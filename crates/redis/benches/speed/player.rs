@@ -1,5 +1,5 @@
 //! What each of the two processes does: it holds for a moment, leaves, and stands in line again, until time is over. Then it
-//! prints each of its holds: its token, when it began, and when it was let go.
+//! prints when everybody had come, and each of its holds: its token, when it began, and when it was let go.
 
 use std::io::BufRead;
 use std::sync::{Arc, Mutex};
@@ -71,24 +71,30 @@ pub(crate) fn play(words: &[String]) {
     }
 }
 
-fn start(game: Game) -> u64 {
+fn start() {
     println!("ready");
     let mut word = String::new();
     std::io::stdin().lock().read_line(&mut word).unwrap();
-    now() + u64::try_from(game.length.as_nanos()).unwrap()
 }
 
 /// The holds of this process.
 #[derive(Debug, Clone, Default)]
-struct Holds(Arc<Mutex<Vec<[u64; 3]>>>);
+struct Holds(Arc<Mutex<(u64, Vec<[u64; 3]>)>>);
 
 impl Holds {
     fn add(&self, token: u64, held: u64, left: u64) {
-        self.0.lock().unwrap().push([token, held, left]);
+        self.0.lock().unwrap().1.push([token, held, left]);
+    }
+
+    /// Everybody has come: from now on it counts.
+    fn complete(&self) {
+        self.0.lock().unwrap().0 = now();
     }
 
     fn tell(&self) {
-        for [token, held, left] in self.0.lock().unwrap().iter() {
+        let holds = self.0.lock().unwrap();
+        println!("{}", holds.0);
+        for [token, held, left] in &holds.1 {
             println!("{token} {held} {left}");
         }
     }
@@ -99,7 +105,8 @@ fn raw(game: Game) {
     let digest = load(&mut talk, SCRIPT);
     let (own, other) = (format!("inbox:{}", game.number), format!("inbox:{}", 1 - game.number));
     listen.ask(&["SUBSCRIBE", &own]);
-    let end = start(game);
+    start();
+    let end = now() + u64::try_from(game.length.as_nanos()).unwrap();
     let (holds, mut turn) = (Holds::default(), game.number as u64);
     while now() < end {
         if turn > 0 {
@@ -134,7 +141,8 @@ fn bare(game: Game) {
         script.load_async(&mut talk).await.unwrap();
         let (own, other) = (format!("inbox:{}", game.number), format!("inbox:{}", 1 - game.number));
         listen.subscribe(&own).await.unwrap();
-        let end = start(game);
+        start();
+        let end = now() + u64::try_from(game.length.as_nanos()).unwrap();
         let (holds, mut turn) = (Holds::default(), game.number as u64);
         while now() < end {
             if turn > 0 {
@@ -170,7 +178,8 @@ fn tasks(game: Game) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let locks = Locks::connect(&url(game)).await.unwrap();
-        let (holds, end) = (Holds::default(), start(game));
+        let holds = Holds::default();
+        start();
         for _ in 0..game.players {
             let (lock, holds) = (locks.mutex("job").fair(), holds.clone());
             tokio::time::sleep(STEP).await;
@@ -185,14 +194,16 @@ fn tasks(game: Game) {
                 }
             });
         }
-        tokio::time::sleep(Duration::from_nanos(end.saturating_sub(now()))).await;
+        holds.complete();
+        tokio::time::sleep(game.length).await;
         holds.tell();
     });
 }
 
 fn threads(game: Game) {
     let locks = bandog::blocking::Locks::connect(&url(game)).unwrap();
-    let (holds, end) = (Holds::default(), start(game));
+    let holds = Holds::default();
+    start();
     for _ in 0..game.players {
         let (lock, holds) = (locks.mutex("job").fair(), holds.clone());
         std::thread::sleep(STEP);
@@ -207,7 +218,8 @@ fn threads(game: Game) {
             }
         });
     }
-    std::thread::sleep(Duration::from_nanos(end.saturating_sub(now())));
+    holds.complete();
+    std::thread::sleep(game.length);
     holds.tell();
 }
 
