@@ -46,6 +46,8 @@ pub(crate) fn start() -> io::Result<()> {
     if !state.started {
         std::thread::Builder::new().name("bandog-alarm".into()).spawn(|| ALARM.serve())?;
         state.started = true;
+        // A sleeper that never wakes: a map that is never empty need not be made anew for each.
+        state.sleepers.insert((Moment::FAR, 0), Waker::noop().clone());
     }
     Ok(())
 }
@@ -63,11 +65,15 @@ impl Future for Sleep {
         if self.at <= boot_time() {
             return Poll::Ready(());
         }
-        if let Err(error) = start() {
-            tracing::error!(%error, "no thread to keep the time; a limit is not kept");
-        }
         let waker = cx.waker().clone();
         let mut state = lock(&ALARM.state);
+        if !state.started {
+            drop(state);
+            if let Err(error) = start() {
+                tracing::error!(%error, "no thread to keep the time; a limit is not kept");
+            }
+            state = lock(&ALARM.state);
+        }
         let id = *self.id.get_or_insert_with(|| state.take_id());
         let replaced = state.sleepers.insert((self.at, id), waker);
         let earlier = self.at < state.asleep_until;
@@ -100,9 +106,9 @@ impl Alarm {
                 state = lock(&self.state);
                 continue;
             }
-            let next = state.sleepers.first_key_value().map(|((at, _), _)| *at);
-            state.asleep_until = next.unwrap_or(Moment::FAR);
-            let nap = next.map_or(Duration::MAX, |at| at.since(now).min(NAP));
+            let next = state.sleepers.first_key_value().map_or(Moment::FAR, |((at, _), _)| *at);
+            state.asleep_until = next;
+            let nap = if next == Moment::FAR { Duration::MAX } else { next.since(now).min(NAP) };
             let waited = self.earlier.wait_timeout(state, nap);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

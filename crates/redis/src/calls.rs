@@ -14,7 +14,7 @@ use crate::announce;
 use crate::clock::{self, Written};
 use crate::codec::Call;
 use crate::script::Script;
-use crate::topology::{Lane, unreadable};
+use crate::topology::{Answered, Lane, Sent, unreadable};
 use crate::value::{Value, Wrong};
 
 /// The server's answer to one call.
@@ -26,13 +26,20 @@ pub(crate) struct Outcome {
     received: Moment,
 }
 
+impl Outcome {
+    /// Whether the server did not know the script, and so did nothing.
+    fn is_forgotten(&self) -> bool {
+        matches!(&self.value, Value::Error(text) if text.starts_with("NOSCRIPT"))
+    }
+}
+
 /// Runs scripts in one pipeline. Those whose script was forgotten did nothing, and are sent again with its text.
 ///
 /// They then run behind the others: in this one case calls of one pipeline can change places.
 pub(crate) async fn run(lane: &Arc<Lane>, written: Written, calls: &[Call]) -> Vec<Result<Outcome, StoreError>> {
     let mut outcomes = pass(lane, written, calls.iter().map(by_digest).collect()).await;
-    let is_forgotten = |outcome: &Result<Outcome, StoreError>| matches!(outcome, Ok(Outcome { value: Value::Error(text), .. }) if text.starts_with("NOSCRIPT"));
-    let forgotten: Vec<usize> = (0..outcomes.len()).filter(|at| is_forgotten(&outcomes[*at])).collect();
+    let is_forgotten = |at: &usize| outcomes[*at].as_ref().is_ok_and(Outcome::is_forgotten);
+    let forgotten: Vec<usize> = (0..outcomes.len()).filter(is_forgotten).collect();
     if !forgotten.is_empty() {
         let again = pass(lane, written, forgotten.iter().map(|at| by_text(&calls[*at])).collect()).await;
         forgotten.into_iter().zip(again).for_each(|(at, outcome)| outcomes[at] = outcome);
@@ -42,7 +49,11 @@ pub(crate) async fn run(lane: &Arc<Lane>, written: Written, calls: &[Call]) -> V
 
 async fn pass(lane: &Arc<Lane>, written: Written, commands: Vec<Cmd>) -> Vec<Result<Outcome, StoreError>> {
     let count = commands.len();
-    match lane.ask_above(written, commands).await {
+    outcomes(lane, count, lane.ask_above(written, commands).await)
+}
+
+fn outcomes(lane: &Lane, count: usize, answered: Result<Answered, StoreError>) -> Vec<Result<Outcome, StoreError>> {
+    match answered {
         Ok(mut answered) => {
             let values = std::mem::take(&mut answered.values);
             // What was the master is none any more: its name may lead to the new one.
@@ -54,6 +65,34 @@ async fn pass(lane: &Arc<Lane>, written: Written, commands: Vec<Cmd>) -> Vec<Res
         }
         Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
     }
+}
+
+/// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps.
+pub(crate) async fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
+    if let Some(sent) = send(&lane, &name, &op) {
+        let answered = lane.answers(1, sent).await;
+        let outcome = outcomes(&lane, 1, answered).pop().unwrap_or_else(|| Err(missing()))?;
+        if !outcome.is_forgotten() {
+            let mut reply = read(&lane, &name, &op, outcome)?;
+            announce::tell(&lane, &name, &op, &reply);
+            if reply.more {
+                Box::pin(settle(&lane, &name, &mut reply)).await;
+            }
+            return Ok(reply);
+        }
+    }
+    let asked = [(name, op)];
+    Box::pin(apply(&lane, &asked)).await.pop().unwrap_or_else(|| Err(missing()))
+}
+
+fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
+    let floor = lane.shared.site.clock.floor(clock::now());
+    let written = if claims(op) { Written::Above(floor) } else { Written::WithoutClaims };
+    lane.send(written, by_digest(&lane.shared.site.codec.call(name, &floored(op, floor))))
+}
+
+fn missing() -> StoreError {
+    StoreError::unknown("the store gave no answer")
 }
 
 /// Applies operations, one result each, and settles what they leave over.
@@ -138,8 +177,9 @@ fn by_text(call: &Call) -> Cmd {
 }
 
 fn command(how: &str, script: &str, call: &Call) -> Cmd {
-    let mut command = redis::cmd(how);
-    command.arg(script).arg(1).arg(&call.key[..]);
+    let length: usize = call.args.iter().map(Vec::len).sum();
+    let mut command = Cmd::with_capacity(4 + call.args.len(), how.len() + script.len() + 1 + call.key.len() + length);
+    command.arg(how).arg(script).arg(1).arg(&call.key[..]);
     for argument in &call.args {
         command.arg(&argument[..]);
     }

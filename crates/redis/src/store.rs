@@ -86,11 +86,7 @@ impl Store for RedisStore {
     }
 
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        let lane = Arc::clone(&self.0);
-        Box::pin(async move {
-            let missing = || Err(StoreError::unknown("the store gave no answer"));
-            calls::apply(&lane, &[(name, op)]).await.pop().unwrap_or_else(missing)
-        })
+        Box::pin(calls::apply_one(Arc::clone(&self.0), name, op))
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Larger than every time and stamp, and small enough that a Lua number stays exact when two of them are added.
 const FAR: u64 = 1 << 52;
 
+/// What most calls add.
+const ROOM: usize = 96;
+
 /// Bytes in the making.
 #[derive(Debug, Default)]
 pub(super) struct Pack(Vec<u8>);
@@ -12,7 +15,9 @@ pub(super) struct Pack(Vec<u8>);
 impl Pack {
     /// Goes on behind bytes that are already packed.
     pub(super) fn after(bytes: &[u8]) -> Self {
-        Self(bytes.to_vec())
+        let mut whole = Vec::with_capacity(bytes.len() + ROOM);
+        whole.extend_from_slice(bytes);
+        Self(whole)
     }
 
     /// Eight bytes. Numbers beyond the range of a Lua number are held at its end.

@@ -173,7 +173,7 @@ impl Listener {
     }
 
     async fn is_there(&self, link: &Link) -> bool {
-        let asked = link.start(vec![redis::cmd("PING")]);
+        let asked = link.clone().start(vec![redis::cmd("PING")]);
         matches!(timeout(self.site.config.connect_timeout, asked).await, Ok(Ok(_)))
     }
 

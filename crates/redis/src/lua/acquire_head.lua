@@ -31,7 +31,7 @@ if mode == 0 and lease <= longest and not_after >= now then
     expires = expires + retention
     redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8', stamp, now, expires, not_after, 1, 0,
       till, 0, 0, 0, stamp, us, not_after, lease) .. ARGV[2])
-    redis.call('PEXPIREAT', key, expires)
+    redis.call('PEXPIREAT', key, string.format('%d', expires))
     return {now, stamp}
   end
 end

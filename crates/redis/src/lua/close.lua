@@ -50,14 +50,14 @@ function f.flush(waits, ends)
   -- Without memory only a call that has already written may add a field: all but a new claim write the end first, also
   -- where there is no key yet.
   if not r.grows then
-    redis.call('PEXPIREAT', key, ends)
+    redis.call('PEXPIREAT', key, string.format('%d', ends))
   end
   f.send('HSET', kept)
   if r.known then
     f.send('HDEL', gone)
   end
   if r.grows or not r.known then
-    redis.call('PEXPIREAT', key, ends)
+    redis.call('PEXPIREAT', key, string.format('%d', ends))
   end
 end
 

@@ -47,7 +47,7 @@ if named == 0 and again == 0 and s and string.byte(s, 37) == 1 and string.sub(s,
         end
         record = record .. struct.pack('>I8BBI4I8I8I8I8', till, 0, 0, count, stamp, us, bound, length)
           .. string.sub(w, 47)
-        redis.call('PEXPIREAT', key, expires)
+        redis.call('PEXPIREAT', key, string.format('%d', expires))
         if entries > 1 then
           redis.call('HSET', key, 's', record, 'a' .. box, struct.pack('>I8I8I4', ends, span, entries - 1))
           redis.call('HDEL', key, there, 'i' .. string.sub(w, 47, 70))

@@ -50,7 +50,7 @@ if s and mode == 0 and lease <= longest and not_after >= now then
             lively, first, final, stale, latest, soonest, 1, top_end) .. string.sub(s, from),
           'w' .. there, struct.pack('>BI4BI8I8I8I8I8', 0, count, fair, lease, window, not_after, ballot, us) .. ARGV[2],
           'i' .. id, struct.pack('>BI8', 2, place), 'a' .. box, struct.pack('>I8I8I4', ends, span, entries))
-        redis.call('PEXPIREAT', key, expires)
+        redis.call('PEXPIREAT', key, string.format('%d', expires))
         if news then
           redis.pcall('PUBLISH', string.sub(ARGV[1], rest) .. string.sub(card, 25, 40), news .. key)
         end

@@ -16,7 +16,7 @@ if named == 0 and again == 0 and s then
       if last > us then
         expires = expires + math.ceil((last - us) / 1000)
       end
-      redis.call('PEXPIREAT', key, expires)
+      redis.call('PEXPIREAT', key, string.format('%d', expires))
       redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4B', last, now, expires, 0, 0, 0))
       return now
     end

@@ -16,7 +16,7 @@ if s then
     if till > now and revoked == 0 then
       till = now + left
       expires = math.max(till, late, now + math.ceil((last - us) / 1000)) + retention
-      redis.call('PEXPIREAT', key, expires)
+      redis.call('PEXPIREAT', key, string.format('%d', expires))
       redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8', last, now, expires, late, 1, 0,
         till, 0, mode, count, stamp, since, not_after, left) .. string.sub(s, 84))
       return {now, stamp}

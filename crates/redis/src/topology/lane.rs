@@ -63,7 +63,7 @@ struct Parcel {
 }
 
 /// Commands that are on their way.
-struct Sent {
+pub(crate) struct Sent {
     replies: Replies,
     run: RunId,
     at: Moment,
@@ -107,6 +107,18 @@ impl Lane {
             Handed::Sent(sent) => sent,
             Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))??,
         };
+        self.answers(count, sent).await
+    }
+
+    /// Sends one command now, if there is a connection for it.
+    pub(crate) fn send(&self, written: Written, command: Cmd) -> Option<Sent> {
+        let (link, opening) = self.lock().link()?;
+        self.check(written).ok()?;
+        Some(start(link, opening, vec![command]))
+    }
+
+    /// Waits for the answers to what was sent.
+    pub(crate) async fn answers(&self, count: usize, sent: Sent) -> Result<Answered, StoreError> {
         let Sent { replies, run, at, opening } = sent;
         let asking = Asking { lane: self, here: Handle::try_current().ok().map(|here| here.id()), at, opening };
         let replies = replies.await;
@@ -141,13 +153,10 @@ impl Lane {
 
     fn hand_in(self: &Arc<Self>, written: Written, commands: Vec<Cmd>) -> Result<Handed, StoreError> {
         let mut state = self.lock();
-        if let Phase::Open(link) = &state.phase
-            && !link.is_gone()
-        {
-            let (link, opening) = (link.clone(), state.opening);
+        if let Some((link, opening)) = state.link() {
             drop(state);
             self.check(written)?;
-            return Ok(Handed::Sent(start(&link, opening, commands)));
+            return Ok(Handed::Sent(start(link, opening, commands)));
         }
         let now = clock::now();
         if let Phase::Resting { until, why } = &state.phase
@@ -194,7 +203,7 @@ impl Lane {
             Ok(link) => {
                 state.failures = 0;
                 let begin = |parcel: Parcel| {
-                    let sent = self.check(parcel.written).map(|()| start(&link, opening, parcel.commands));
+                    let sent = self.check(parcel.written).map(|()| start(link.clone(), opening, parcel.commands));
                     (parcel.sent, sent)
                 };
                 let begun = waiting.into_iter().map(begin).collect();
@@ -238,6 +247,14 @@ impl Lane {
 }
 
 impl State {
+    /// The connection, if it is open, and its number.
+    fn link(&self) -> Option<(Link, u64)> {
+        match &self.phase {
+            Phase::Open(link) if !link.is_gone() => Some((link.clone(), self.opening)),
+            _ => None,
+        }
+    }
+
     fn rest(&mut self, why: StoreError) {
         let pause: Duration = Backoff::default().delay(self.failures, self.jitter.next());
         self.failures = self.failures.saturating_add(1);
@@ -245,9 +262,9 @@ impl State {
     }
 }
 
-fn start(link: &Link, opening: u64, commands: Vec<Cmd>) -> Sent {
-    let at = clock::now();
-    Sent { replies: link.start(commands), run: link.run, at, opening }
+fn start(link: Link, opening: u64, commands: Vec<Cmd>) -> Sent {
+    let (at, run) = (clock::now(), link.run);
+    Sent { replies: link.start(commands), run, at, opening }
 }
 
 /// A question under way. Dropped by whoever lost patience, it doubts a connection that another runtime drives.

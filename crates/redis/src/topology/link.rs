@@ -82,7 +82,7 @@ impl Link {
         let asked = questions.len();
         questions.extend(scripts.iter().map(|script| load(*script)));
         let sent = clock::now();
-        let answers = link.start(questions).await.map_err(failed)?;
+        let answers = link.clone().start(questions).await.map_err(failed)?;
         let facts = Facts::read(&site.config, &answers[..asked.min(answers.len())])?;
         site.clock.begin(facts.run, facts.time, sent, clock::now());
         if let Some(risk) = facts.judge(&site.config)? {
@@ -101,10 +101,15 @@ impl Link {
     }
 
     /// Queues commands behind all that were queued before; they are sent even if the answers are not waited for at once.
-    pub(crate) fn start(&self, commands: Vec<Cmd>) -> Replies {
-        let connection = self.connection.clone();
-        // Without a budget the first poll always reaches the queue.
-        let mut replies: Replies = Box::pin(tokio::task::unconstrained(send(connection, commands)));
+    pub(crate) fn start(self, mut commands: Vec<Cmd>) -> Replies {
+        // Without a budget the first poll always reaches the queue. One command needs less room than many may.
+        let mut replies: Replies = match (commands.len(), commands.pop()) {
+            (1, Some(command)) => Box::pin(tokio::task::unconstrained(send_one(self.connection, command))),
+            (_, last) => {
+                commands.extend(last);
+                Box::pin(tokio::task::unconstrained(send(self.connection, commands)))
+            }
+        };
         match replies.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(done) => Box::pin(std::future::ready(done)),
             Poll::Pending => replies,
@@ -118,18 +123,20 @@ impl fmt::Debug for Link {
     }
 }
 
-async fn send(mut connection: MultiplexedConnection, mut commands: Vec<Cmd>) -> RedisResult<Vec<Value>> {
-    match (commands.len(), commands.pop()) {
-        (_, None) => Ok(Vec::new()),
-        (1, Some(command)) => refusal_is_an_answer(connection.send_packed_command(&command).await.map(|one| vec![one])),
-        (count, Some(last)) => {
-            let mut pipeline = Pipeline::with_capacity(count);
-            for command in commands.into_iter().chain([last]) {
-                pipeline.add_command(command);
-            }
-            refusal_is_an_answer(connection.send_packed_commands(&pipeline, 0, count).await)
-        }
+async fn send_one(mut connection: MultiplexedConnection, command: Cmd) -> RedisResult<Vec<Value>> {
+    refusal_is_an_answer(connection.send_packed_command(&command).await.map(|one| vec![one]))
+}
+
+async fn send(mut connection: MultiplexedConnection, commands: Vec<Cmd>) -> RedisResult<Vec<Value>> {
+    let count = commands.len();
+    if count == 0 {
+        return Ok(Vec::new());
     }
+    let mut pipeline = Pipeline::with_capacity(count);
+    for command in commands {
+        pipeline.add_command(command);
+    }
+    refusal_is_an_answer(connection.send_packed_commands(&pipeline, 0, count).await)
 }
 
 // An error that the server sent is an answer like others: only what is left broke the connection.
