@@ -86,7 +86,7 @@ pub(crate) async fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> Result
 }
 
 fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
-    let floor = lane.shared.site.clock.floor(clock::now());
+    let floor = lane.shared.site.clock.floor(clock::now);
     let written = if claims(op) { Written::Above(floor) } else { Written::WithoutClaims };
     lane.send(written, by_digest(&lane.shared.site.codec.call(name, &floored(op, floor))))
 }
@@ -101,7 +101,7 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
         return Vec::new();
     }
     let codec = &lane.shared.site.codec;
-    let floor = lane.shared.site.clock.floor(clock::now());
+    let floor = lane.shared.site.clock.floor(clock::now);
     let has_claims = asked.iter().any(|(_, op)| claims(op));
     let written = if has_claims { Written::Above(floor) } else { Written::WithoutClaims };
     let calls: Vec<Call> = asked.iter().map(|(name, op)| codec.call(name, &floored(op, floor))).collect();

@@ -58,7 +58,7 @@ if named == 0 and again == 0 and s and string.byte(s, 37) == 1 and string.sub(s,
         -- A refused publish must not undo what is written.
         redis.pcall('PUBLISH', string.sub(ARGV[1], 39) .. box,
           'G' .. string.sub(w, 63, 70) .. struct.pack('>I8', stamp) .. key)
-        return {now, 0, 1}
+        return now
       end
     end
   end

@@ -2,7 +2,7 @@
 --
 -- ARGV[1]  then the lease
 -- ARGV[2]  the holder id
--- returns  at, stamp: renewed for the whole lease, nobody waits. Else at, more, then
+-- returns  at and stamp, packed: renewed for the whole lease, nobody waits. Else at, more, then
 --          1 stamp remaining waiters fair (renewed) | 2 reason remaining (revoked) | 0 (not holder)
 -- cost     4 redis.calls in all (TIME, HGET, PEXPIREAT, HSET)
 local retention, longest, left = struct.unpack('>I8I8I8', ARGV[1], 13)
@@ -19,7 +19,7 @@ if s then
       redis.call('PEXPIREAT', key, string.format('%d', expires))
       redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8', last, now, expires, late, 1, 0,
         till, 0, mode, count, stamp, since, not_after, left) .. string.sub(s, 84))
-      return {now, stamp}
+      return struct.pack('>I8I8', now, stamp)
     end
   end
 end

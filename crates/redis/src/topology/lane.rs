@@ -223,7 +223,7 @@ impl Lane {
 
     /// Refuses what was written for the run before, without the floor that its claims need now.
     fn check(&self, written: Written) -> Result<(), StoreError> {
-        match self.shared.site.clock.suits(written, clock::now()) {
+        match self.shared.site.clock.suits(written, clock::now) {
             true => Ok(()),
             false => Err(self.unsent("it has begun a new run, whose clock is behind; it is asked anew")),
         }
