@@ -109,7 +109,7 @@ impl Machine {
             run: None,
             giving_up: None,
         };
-        self.claims.insert(id.seq, claim);
+        self.claims.insert(id.seq, Box::new(claim));
         Some(id.seq)
     }
 
@@ -252,7 +252,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn forget_claim(&mut self, seq: u64) -> Option<Claiming> {
+    pub(super) fn forget_claim(&mut self, seq: u64) -> Option<Box<Claiming>> {
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Idle;
         }

@@ -111,7 +111,8 @@ pub struct Machine {
     client: Client,
     slips: Slips,
     waits: BTreeSet<(Moment, Slip)>,
-    claims: BTreeMap<u64, Claiming>,
+    // Boxed: a map of a few large entries would be made anew for each, of a size that allocators are slow with.
+    claims: BTreeMap<u64, Box<Claiming>>,
     holds: Holds,
     partings: Slab<Parting>,
     /// Claims under way whose taker is nobody.

@@ -127,7 +127,7 @@ impl Machine {
             _ => return false,
         };
         let unanswered = |claim: &Claiming| claim.phase == Phase::Sent && !matches!(claim.taker, Taker::Upgrade(..));
-        self.claims.get(&seq).is_some_and(unanswered)
+        self.claims.get(&seq).is_some_and(|claim| unanswered(claim))
     }
 
     fn somebody_is_stuck(&self) -> bool {

@@ -2,7 +2,7 @@
 --
 -- ARGV[1]  then the claim: mode, lease, not-after, ballot, count, capacity, window, live-until, fair, try
 -- ARGV[2]  its card: holder id (16 secret bytes, 8 of sequence), inbox (16 hex digits), public id (8 bytes), who
--- returns  at and stamp, packed: granted for the whole lease, nobody waits. Else at, more, then the verdict (see enter.lua)
+-- returns  at and stamp, packed: granted for the whole lease, nobody waits. Else at, more, the verdict (see enter.lua)
 -- cost     4 redis.calls in all (TIME, HGET, HSET, PEXPIREAT), 5 when there is no record
 local retention, longest, mode, lease, not_after, ballot = struct.unpack('>I8I8BI8I8I8', ARGV[1], 13)
 if mode == 0 and lease <= longest and not_after >= now then
