@@ -14,7 +14,7 @@ use crate::announce;
 use crate::clock::{self, Written};
 use crate::codec::Call;
 use crate::script::Script;
-use crate::topology::{Answered, Lane, Sent, unreadable};
+use crate::topology::{Answered, Lane, unreadable};
 use crate::value::{Value, Wrong};
 
 /// The server's answer to one call.
@@ -69,26 +69,25 @@ fn outcomes(lane: &Lane, count: usize, answered: Result<Answered, StoreError>) -
 
 /// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps.
 pub(crate) async fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
-    if let Some(sent) = send(&lane, &name, &op) {
-        let answered = lane.answers(1, sent).await;
-        let outcome = outcomes(&lane, 1, answered).pop().unwrap_or_else(|| Err(missing()))?;
-        if !outcome.is_forgotten() {
-            let mut reply = read(&lane, &name, &op, outcome)?;
-            announce::tell(&lane, &name, &op, &reply);
-            if reply.more {
-                Box::pin(settle(&lane, &name, &mut reply)).await;
-            }
-            return Ok(reply);
-        }
-    }
-    let asked = [(name, op)];
-    Box::pin(apply(&lane, &asked)).await.pop().unwrap_or_else(|| Err(missing()))
-}
-
-fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
     let floor = lane.shared.site.clock.floor(clock::now);
-    let written = if claims(op) { Written::Above(floor) } else { Written::WithoutClaims };
-    lane.send(written, by_digest(&lane.shared.site.codec.call(name, &floored(op, floor))))
+    let written = if claims(&op) { Written::Above(floor) } else { Written::WithoutClaims };
+    let call = lane.shared.site.codec.call(&name, &floored(&op, floor));
+    let Some(sent) = lane.send(written, by_digest(&call)) else {
+        let asked = [(name, op)];
+        return Box::pin(apply(&lane, &asked)).await.pop().unwrap_or_else(|| Err(missing()));
+    };
+    let answered = lane.answers(1, sent).await;
+    let mut outcome = outcomes(&lane, 1, answered).pop().unwrap_or_else(|| Err(missing()))?;
+    if outcome.is_forgotten() {
+        let again = Box::pin(pass(&lane, written, vec![by_text(&call)])).await.pop();
+        outcome = again.unwrap_or_else(|| Err(missing()))?;
+    }
+    let mut reply = read(&lane, &name, &op, outcome)?;
+    announce::tell(&lane, &name, &op, &reply);
+    if reply.more {
+        Box::pin(settle(&lane, &name, &mut reply)).await;
+    }
+    Ok(reply)
 }
 
 fn missing() -> StoreError {

@@ -86,6 +86,7 @@ impl Store for RedisStore {
     }
 
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
+        self.0.shared.inboxes.look_after();
         Box::pin(calls::apply_one(Arc::clone(&self.0), name, op))
     }
 

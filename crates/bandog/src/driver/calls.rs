@@ -55,7 +55,7 @@ impl Driver {
     }
 
     // I/O belongs to the runtime that polls it first: none, or one that stands still, would be the wrong one.
-    fn may_poll(&self) -> bool {
+    pub(super) fn may_poll(&self) -> bool {
         self.capabilities.in_process || (!is_blocking() && Handle::try_current().is_ok())
     }
 

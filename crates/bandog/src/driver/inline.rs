@@ -55,13 +55,14 @@ impl Inline {
             });
             if !matches!(polled, Some(Poll::Pending)) {
                 self.phase.store(OVER, Ordering::Release);
+                shield("a request", || drop(task));
                 return;
             }
             *lock(&self.task) = Some(task);
             if self.exchange(POLLED, RESTS) {
                 return;
             }
-            self.phase.store(POLLED, Ordering::Release);
+            self.phase.swap(POLLED, Ordering::AcqRel);
         }
         self.phase.store(OVER, Ordering::Release);
         if let Some(task) = lock(&self.task).take() {
@@ -76,14 +77,14 @@ impl Inline {
 
 impl Wake for Inline {
     fn wake(self: Arc<Self>) {
-        loop {
-            if self.exchange(RESTS, POLLED) {
-                return self.poll();
+        // Every wake writes, so that whoever polls next sees all that came before it.
+        match self.phase.swap(WOKEN, Ordering::AcqRel) {
+            RESTS => {
+                self.phase.swap(POLLED, Ordering::AcqRel);
+                self.poll();
             }
-            // Whoever polls looks again; or it came to rest just now.
-            if self.exchange(POLLED, WOKEN) || self.phase.load(Ordering::Acquire) != RESTS {
-                return;
-            }
+            OVER => self.phase.store(OVER, Ordering::Release),
+            _ => {}
         }
     }
 }

@@ -346,7 +346,8 @@ impl Driver {
     fn listen(self: &Arc<Self>) {
         let receiver: Weak<dyn Inbox> = Arc::downgrade(&(Arc::clone(&self.mailbox) as Arc<dyn Inbox>));
         let mut answer = self.store.listen(self.client.inbox(), receiver);
-        match poll_once(&mut answer) {
+        let polled = if self.may_poll() { poll_once(&mut answer) } else { Poll::Pending };
+        match polled {
             Poll::Ready(result) => self.mailbox.connected(result.is_ok()),
             Poll::Pending => {
                 let mailbox = Arc::clone(&self.mailbox);

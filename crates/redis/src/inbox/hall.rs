@@ -52,9 +52,13 @@ impl Audience {
         self.turn
     }
 
+    fn is_turn(&self, turn: u64) -> bool {
+        self.turn == turn
+    }
+
     /// Notes that a listener is alive, and says whether it is still its turn.
     pub(super) fn see(&mut self, turn: u64, now: Moment) -> bool {
-        let its_turn = self.turn == turn;
+        let its_turn = self.is_turn(turn);
         if its_turn && self.seen.is_some() {
             self.seen = Some(now);
         }
@@ -65,9 +69,12 @@ impl Audience {
         self.seen.is_some_and(|seen| now.since(seen) > STALLED)
     }
 
-    pub(super) fn next_connection(&mut self) -> u64 {
-        self.connection += 1;
-        self.connection
+    /// The number of a new connection: from now on only that one is heard. None for whoever's turn is over.
+    pub(super) fn next_connection(&mut self, turn: u64) -> Option<u64> {
+        self.is_turn(turn).then(|| {
+            self.connection += 1;
+            self.connection
+        })
     }
 
     /// The receiver of what was heard on a connection, if that is not an old one.
@@ -83,8 +90,9 @@ impl Audience {
         self.receivers.keys().copied().collect()
     }
 
-    pub(super) fn take_asking(&mut self) -> Vec<Asking> {
-        std::mem::take(&mut self.asking)
+    /// Those who are to be told by whoever's turn it is.
+    pub(super) fn take_asking(&mut self, turn: u64) -> Vec<Asking> {
+        if self.is_turn(turn) { std::mem::take(&mut self.asking) } else { Vec::new() }
     }
 
     // Their channels stay subscribed as long as others listen: nothing is published to the dead for long.

@@ -114,7 +114,8 @@ impl Listener {
 
     /// A connection that is subscribed to every inbox.
     async fn connect(&mut self) -> Result<Link, StoreError> {
-        self.connection = self.hall.lock().next_connection();
+        let number = self.hall.lock().next_connection(self.turn);
+        self.connection = number.ok_or_else(|| StoreError::unknown("another listens by now"))?;
         let run = Arc::new(OnceLock::new());
         let ear = Ear {
             site: Arc::clone(&self.site),
@@ -124,6 +125,7 @@ impl Listener {
             run: Arc::clone(&run),
         };
         let link = Link::open(&self.site, Some(Box::new(move |push| ear.hear(push)))).await?;
+        self.show();
         // Nothing has been subscribed yet, so nothing was heard without it.
         let _ = run.set(link.run);
         let channels = self.hall.lock().inboxes().into_iter().map(|inbox| self.channel(inbox)).collect();
@@ -146,6 +148,7 @@ impl Listener {
             let event = timeout(if self.home == Home::Guest { SEEN } else { ROUND }, self.events.recv()).await;
             self.show();
             match event {
+                _ if self.ended => return,
                 Ok(Some(Event::Entered(inbox))) => {
                     let channel = self.channel(inbox);
                     if let Err(error) = self.subscribe(&link, vec![channel]).await {
@@ -181,7 +184,7 @@ impl Listener {
     fn fail(&mut self, error: StoreError) {
         tracing::debug!(%error, "news cannot be heard");
         if !error.is_transient() {
-            let asking = self.hall.lock().take_asking();
+            let asking = self.hall.lock().take_asking(self.turn);
             asking.into_iter().for_each(|asking| drop(asking.send(Err(error.clone()))));
         }
         // Told again: somebody may have been told the opposite by an answer that came late.
@@ -201,7 +204,7 @@ impl Listener {
     }
 
     fn confirm(&mut self) {
-        let asking = self.hall.lock().take_asking();
+        let asking = self.hall.lock().take_asking(self.turn);
         // Whoever asked may have gone.
         asking.into_iter().for_each(|asking| drop(asking.send(Ok(()))));
     }

@@ -81,15 +81,20 @@ impl Inboxes {
         Ok(sender)
     }
 
-    /// Takes the listener off a runtime that stands still. Called now and then, by a thread that does not.
+    /// Takes the listener off a runtime that stands still. Called with every request, on whatever thread makes it.
     pub(crate) fn look_after(&self) {
         if !self.hall.lock().is_stalled(clock::now()) {
             return;
         }
+        let mut listener = self.listener();
+        // Others may have looked as well.
+        if !self.hall.lock().is_stalled(clock::now()) {
+            return;
+        }
         tracing::debug!("the runtime that hears news stands still: a thread takes over");
-        let started = self.start(Home::Own).inspect_err(|error| tracing::debug!(%error, "no thread to hear news"));
-        if let Ok(events) = started {
-            *self.listener() = Some(events);
+        match self.start(Home::Own) {
+            Ok(events) => *listener = Some(events),
+            Err(error) => tracing::debug!(%error, "no thread to hear news"),
         }
     }
 

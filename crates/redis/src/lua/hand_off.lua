@@ -18,7 +18,10 @@ if named == 0 and again == 0 and s and string.byte(s, 37) == 1 and string.sub(s,
     end
     if mode == 0 and length > 0 and not linked and (following or waiting == 1) then
       local lives = redis.call('HMGET', key, 'a' .. box, 'a' .. (following and string.sub(following, 71, 86) or box))
-      local ends, span, entries = struct.unpack('>I8I8I4', lives[1])
+      local ends, span, entries = 0, 0, 0
+      if lives[1] and lives[2] then
+        ends, span, entries = struct.unpack('>I8I8I4', lives[1])
+      end
       if ends > now and (struct.unpack('>I8', lives[2])) > now then
         local stamp = last + 1
         if us > stamp then

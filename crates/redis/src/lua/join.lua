@@ -15,12 +15,12 @@ if s and mode == 0 and lease <= longest and not_after >= now then
   if n == 1 and cap == 0 and of == 0 and upgrading == 0 and expires > now and seen <= now and top == 1 and try == 0
     and alive > 0 and waiting < struct.unpack('>I4', ARGV[1]) and (waiting == 0 or tail == place - 1)
     and (first > final or stale >= now) then
-    local till, _, _, _, _, _, _, length = struct.unpack('>I8BBI4I8I8I8I8', s, from)
+    local till, _, held, _, _, _, _, length = struct.unpack('>I8BBI4I8I8I8I8', s, from)
     if large == 0 then
       soonest, top_end = till, till
     end
     local card, id, box = string.sub(s, from + 46), string.sub(ARGV[2], 1, 24), string.sub(ARGV[2], 25, 40)
-    local found = till > now and soonest > now and string.sub(card, 1, 24) ~= id
+    local found = held == 0 and till > now and soonest > now and string.sub(card, 1, 24) ~= id
       and redis.call('HMGET', key, 'i' .. id, 'd' .. id, 'a' .. box, string.format('w%d', head))
     if found and not found[1] and not found[2] then
       local life, front = found[3], waiting > 0 and string.sub(found[4], 71, 86)
@@ -28,7 +28,7 @@ if s and mode == 0 and lease <= longest and not_after >= now then
       if front and front ~= box then
         front_life = redis.call('HGET', key, 'a' .. front)
       end
-      if not front or (struct.unpack('>I8', front_life)) > now then
+      if not front or front_life and (struct.unpack('>I8', front_life)) > now then
         local ends, span, entries = now + alive, alive, 1
         if life then
           local was, had, others = struct.unpack('>I8I8I4', life)

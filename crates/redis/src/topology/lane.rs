@@ -169,14 +169,19 @@ impl Lane {
         let parcel = Parcel { commands, written, sent };
         match &mut state.phase {
             Phase::Opening { since, waiting } if now.since(*since) < stalled => waiting.push(parcel),
-            _ => self.open(&mut state, now, parcel)?,
+            _ => {
+                let runtime = Handle::try_current().map_err(|_| self.unsent("a connection needs a tokio runtime"))?;
+                let opening = self.begin(&mut state, now, parcel);
+                drop(state);
+                // Unlocked: a runtime that has ended drops the opening at once, which then tells everybody.
+                drop(runtime.spawn(opening.open()));
+            }
         }
         Ok(Handed::Waits(told))
     }
 
-    /// Begins to open, on the runtime of whoever asks. Those who wait already stay in front.
-    fn open(self: &Arc<Self>, state: &mut State, now: Moment, parcel: Parcel) -> Result<(), StoreError> {
-        let runtime = Handle::try_current().map_err(|_| self.unsent("a connection needs a tokio runtime"))?;
+    /// Begins to open, for the runtime of whoever asks. Those who wait already stay in front.
+    fn begin(self: &Arc<Self>, state: &mut State, now: Moment, parcel: Parcel) -> Opening {
         let mut waiting = match std::mem::replace(&mut state.phase, Phase::Closed) {
             Phase::Opening { waiting, .. } => waiting,
             _ => Vec::new(),
@@ -184,12 +189,7 @@ impl Lane {
         waiting.push(parcel);
         state.phase = Phase::Opening { since: now, waiting };
         state.opening += 1;
-        let opening = Opening { lane: Arc::clone(self), number: state.opening };
-        runtime.spawn(async move {
-            let opened = Link::open(&opening.lane.shared.site, None).await;
-            opening.lane.opened(opening.number, opened);
-        });
-        Ok(())
+        Opening { lane: Arc::clone(self), number: state.opening }
     }
 
     fn opened(&self, opening: u64, opened: Result<Link, StoreError>) {
@@ -293,6 +293,13 @@ impl Drop for Asking<'_> {
 struct Opening {
     lane: Arc<Lane>,
     number: u64,
+}
+
+impl Opening {
+    async fn open(self) {
+        let opened = Link::open(&self.lane.shared.site, None).await;
+        self.lane.opened(self.number, opened);
+    }
 }
 
 impl Drop for Opening {

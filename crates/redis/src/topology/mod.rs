@@ -7,5 +7,5 @@ mod link;
 
 pub(crate) use checks::{judge_probe, probe, random};
 pub(crate) use classify::{refused, unreached, unreadable};
-pub(crate) use lane::{Answered, Lane, Sent};
+pub(crate) use lane::{Answered, Lane};
 pub(crate) use link::{Link, translate};

@@ -29,7 +29,7 @@ const MISTAKES: [(&str, &str); 36] = [
     ("alive > 0 and waiting", "waiting"),
     ("entries = others + 1", "entries = others"),
     ("(fair == 1 and fairs == 0)) and (fairs", "false) and (fairs"),
-    ("if not front or (struct.unpack('>I8', front_life)) > now then", "if true then"),
+    ("if not front or front_life and (struct.unpack('>I8', front_life)) > now then", "if true then"),
     // handing over
     ("length > 0 and not linked", "length > 0"),
     ("and (struct.unpack('>I8', lives[2])) > now", ""),

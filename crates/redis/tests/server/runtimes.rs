@@ -147,9 +147,15 @@ fn a_runtime_without_io_or_time_is_told_so() {
     assert!(error.to_string().contains("lacks I/O or time"), "{error}");
 }
 
-/// How many connections listen for the one inbox that there is.
+/// The connections that listen for the one inbox that there is.
+fn who_listens(server: &Server) -> Vec<String> {
+    let clients: String = server.run("CLIENT LIST TYPE pubsub");
+    let subscribed = clients.lines().filter(|line| line.contains("sub=1"));
+    subscribed.filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
+}
+
 fn listeners(server: &Server) -> usize {
-    server.run::<String>("CLIENT LIST TYPE pubsub").lines().filter(|line| line.contains("sub=1")).count()
+    who_listens(server).len()
 }
 
 /// Looks until so many listen.
@@ -166,8 +172,10 @@ fn whoever_listens_outlives_its_runtime() {
     let first = runtime();
     let locks = first.block_on(Locks::connect(&server.url())).unwrap();
     first.block_on(crate::support::until("one that listens", || listeners(&server) == 1));
+    let before = who_listens(&server);
     drop(first);
-    expect_listeners(&server, 1);
+    let another = || matches!(&who_listens(&server)[..], [one] if !before.contains(one));
+    runtime().block_on(crate::support::until("another that listens", another));
     drop(locks);
     expect_listeners(&server, 0);
 }
@@ -187,4 +195,45 @@ fn a_runtime_that_stands_still_holds_up_nobody_elses_news() {
     // It finds itself replaced.
     still.block_on(crate::support::until("one that listens", || listeners(&server) == 1));
     drop(held);
+}
+
+#[test]
+fn a_runtime_that_ends_with_an_upgrade_under_way_takes_nobody_along() {
+    if is_missing() {
+        return;
+    }
+    let server = Server::start();
+    let (dying, other) = (runtime(), runtime());
+    let ann = dying.block_on(hasty().connect(&server.url())).unwrap();
+    let bob = other.block_on(hasty().connect(&server.url())).unwrap();
+    let shared = other.block_on(bob.rwlock("page").read().acquire()).unwrap();
+    let reader = dying.block_on(ann.rwlock("page").read().acquire()).unwrap();
+    let upgrade = dying.spawn(async move { reader.upgrade().await.map(drop).is_ok() });
+    dying.block_on(async {
+        while ann.inspect("page").await.unwrap().is_none_or(|page| page.record.waiters.is_empty()) {
+            tokio::time::sleep(ms(2)).await;
+        }
+    });
+    drop(dying);
+    drop(upgrade);
+    other.block_on(async {
+        drop(soon("another lock", ann.mutex("job").acquire()).await.unwrap());
+        drop(shared);
+        drop(soon("the same lock", bob.rwlock("page").write().acquire()).await.unwrap());
+    });
+}
+
+#[test]
+fn a_blocking_client_hears_news_inside_a_runtime_that_stands_still() {
+    if is_missing() {
+        return;
+    }
+    let server = Server::start();
+    runtime().block_on(async {
+        // Nothing of this runtime runs while it blocks here.
+        let locks = bandog::blocking::Locks::connect(&server.url()).unwrap();
+        let deadline = std::iter::repeat_with(|| std::thread::sleep(ms(5))).take(400);
+        assert!(deadline.into_iter().any(|()| listeners(&server) == 1), "nobody listens");
+        drop(locks.mutex("job").acquire().unwrap());
+    });
 }
