@@ -17,7 +17,7 @@ const PATIENCE: u64 = 1000;
 /// A mistake in words, and as what stands in the scripts and what stands there instead.
 type Mistake = (&'static str, &'static [(&'static str, &'static str)]);
 
-const MISTAKES: [Mistake; 10] = [
+const MISTAKES: [Mistake; 13] = [
     (
         "a release ends whoever holds",
         &[
@@ -45,6 +45,9 @@ const MISTAKES: [Mistake; 10] = [
     ("one permit more than there are", &[("r.permits + count <= of", "r.permits + count <= of + 1")]),
     ("a newcomer passes the queue", &[("not r.more and not f.somebody_waits() and f.fits", "not r.more and f.fits")]),
     ("a push names another stamp", &[("write('>I8', r.last)", "write('>I8', r.last + 1)")]),
+    ("a hand-off names another stamp", &[("struct.pack('>I8', stamp) .. key", "struct.pack('>I8', stamp + 1) .. key")]),
+    ("a hand-off keeps the place", &[("waiting - 1, fairs - fair, head + 1", "waiting, fairs - fair, head + 1")]),
+    ("whoever joins goes to the front", &[("waiting > 0 and head or place, place,", "place, place,")]),
     ("the last in the queue leaves and stays the tail", &[("    r.tail = before\n", "")]),
 ];
 
