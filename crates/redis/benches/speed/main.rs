@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo bench -p bandog-redis --bench speed                 # everything, about five minutes
-//! cargo bench -p bandog-redis --bench speed -- pair         # one part: pair, hand-off
+//! cargo bench -p bandog-redis --bench speed -- pair         # one part: pair, server, hand-off
 //! cargo bench -p bandog-redis --bench speed -- --quick      # fewer rounds
 //! ```
 //!
@@ -15,6 +15,7 @@ mod floor;
 mod hand_off;
 mod pair;
 mod player;
+mod server;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
     let mut report = Report::default();
     if wanted("pair") {
         pair::measure(effort, &mut report);
+    }
+    if wanted("server") {
+        server::measure(effort, &mut report);
     }
     if wanted("hand-off") {
         hand_off::measure(effort, &mut report);
