@@ -50,6 +50,8 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     fn time(&self) -> LeaseTime;
 
     /// Applies one operation to one lock.
+    ///
+    /// Whoever answers must hold no lock when it wakes: the library may go on right there, and call the store again.
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply>;
 
     /// Applies many operations, to any locks, in as few round trips as possible; one result each, in order.

@@ -6,14 +6,14 @@
 //! ```text
 //! RedisStore ─► calls ─► Codec ─► Lane ─► Link (connection) ─► scripts in the server     the way of a call
 //!                                                                   │ PUBLISH
-//! Inbox ◄─ inbox (thread, connection of its own) ◄──────────────────┘                    the way of news
+//! Inbox ◄─ inbox (listener, connection of its own) ◄────────────────┘                    the way of news
 //! ```
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `store`, `calls`, `list`, `announce` | the handle, what it sends, how it lists, and notices of releases |
 //! | `topology` | lanes and links: opening, order, checks, and what each failure means |
-//! | `inbox`, `clock`, `config` | the thread that hears news, the server's clock as replies tell it, and the URL |
+//! | `inbox`, `clock`, `config` | the listener that hears news, the server's clock as replies tell it, and the URL |
 //! | `codec`, `keys`, `script`, `value` | calls and answers as bytes, without any I/O |
 //!
 //! # The codec

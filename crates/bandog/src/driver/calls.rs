@@ -1,5 +1,5 @@
-//! Sending: each request is polled once where it is made and, if the store has not answered by then, finished by a task
-//! that runs where the answer comes in.
+//! Sending: each request is polled once where it is made, or on the renewal thread if that place has no runtime, and if the
+//! store has not answered by then, finished by a task that runs where the answer comes in.
 //!
 //! The task outlives whoever asked: a dropped future cancels nothing that was sent. Should the task itself be dropped
 //! with its runtime, the machine hears that the outcome is unknown, and releases.

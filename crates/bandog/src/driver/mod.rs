@@ -3,7 +3,7 @@
 //! Requests and guards call in; every call locks one [`Cohort`], feeds its machine, takes what the machine wants done, and
 //! does it after unlocking. Three things happen elsewhere: the [keeper](keeper) thread turns timers into calls and sends
 //! renewals, heartbeats and orphan releases; a request that the store does not answer within its first poll is
-//! [finished on a task](calls) of its own; and the store calls [`Inbox::deliver`].
+//! [finished](calls) where its answer comes in; and the store calls [`Inbox::deliver`].
 //!
 //! Invariant: no lock of ours is held while a store answers, a waker wakes or is dropped, or a user's code runs. Two small
 //! things happen under a cohort's lock: a waker is cloned, and [`Store::time`] is read, which must not call back.

@@ -11,7 +11,7 @@ use crate::support::{hasty, ms};
 const URL: &str = "BANDOG_TEST_CLIENT_APART";
 
 /// The lease of what it acquires.
-pub(crate) const LEASE: std::time::Duration = ms(600);
+pub(crate) const LEASE: std::time::Duration = ms(1_500);
 
 /// The process; killed when dropped.
 pub(crate) struct Apart {
@@ -87,6 +87,11 @@ fn client_apart() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let locks: Locks = runtime.block_on(hasty().connect(&url)).unwrap();
     let mut held: Option<Guard> = None;
+    // Should it hang, whoever waits for its answer hears that it ended.
+    std::thread::spawn(|| {
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        std::process::exit(3);
+    });
     println!();
     for word in std::io::stdin().lines().map(Result::unwrap) {
         let guard = || held.as_ref().expect("acquired before");

@@ -54,7 +54,7 @@ fn schedule_26_a_busy_runtime_keeps_its_lease() {
         return;
     }
     const WORKERS: usize = 2;
-    let lease = ms(600);
+    let lease = ms(1_500);
     let (server, busy) =
         (Server::start(), tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build());
     let busy = busy.unwrap();
