@@ -88,3 +88,85 @@ impl Wake for Inline {
         }
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::channel;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+    }
+
+    #[test]
+    fn whoever_wakes_it_finishes_it() {
+        let (runtime, (send, sent), (done, told)) = (runtime(), oneshot::channel(), channel());
+        begin(runtime.handle().clone(), async move {
+            let word: &str = sent.await.unwrap();
+            done.send((word, Handle::current().id(), std::thread::current().id())).unwrap();
+        });
+        assert!(told.try_recv().is_err(), "nobody has answered yet");
+        let (answered, home) = (std::thread::spawn(move || send.send("hello").unwrap()), runtime.handle().id());
+        let thread = answered.thread().id();
+        answered.join().unwrap();
+        assert_eq!(told.try_recv().unwrap(), ("hello", home, thread));
+    }
+
+    #[test]
+    fn a_wake_during_a_poll_is_not_lost() {
+        let (runtime, polls) = (runtime(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&polls);
+        let twice = poll_fn(move |cx| {
+            cx.waker().wake_by_ref();
+            if counted.fetch_add(1, Ordering::AcqRel) == 1 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        begin(runtime.handle().clone(), twice);
+        assert_eq!(polls.load(Ordering::Acquire), 2);
+    }
+
+    #[test]
+    fn what_keeps_waking_itself_is_left_to_the_runtime() {
+        let (runtime, (send, mut sent), (done, told)) = (runtime(), oneshot::channel(), channel());
+        begin(runtime.handle().clone(), async move {
+            poll_fn(|cx| match sent.try_recv() {
+                Ok(()) => Poll::Ready(()),
+                Err(_) => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            })
+            .await;
+            done.send(()).unwrap();
+        });
+        // It has given the thread back; the runtime goes on with it.
+        send.send(()).unwrap();
+        assert!(told.try_recv().is_err());
+        runtime.block_on(async {
+            while told.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    #[test]
+    fn without_anybody_to_wake_it_it_is_dropped() {
+        struct Told(std::sync::mpsc::Sender<()>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                self.0.send(()).unwrap();
+            }
+        }
+        let (runtime, (done, told)) = (runtime(), channel());
+        let held = Told(done);
+        begin(runtime.handle().clone(), async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        told.try_recv().expect("dropped with its last waker");
+    }
+}
