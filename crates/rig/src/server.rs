@@ -148,6 +148,11 @@ impl Server {
         command.query(&mut self.connection())
     }
 
+    /// Its process.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child.lock().unwrap())
+    }
+
     /// How many keys there are, tombstones included.
     pub fn size(&self) -> usize {
         self.run("DBSIZE")
