@@ -65,9 +65,9 @@ pub(crate) fn is_alive(pid: i32) -> bool {
     state(pid).is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// The process group of a process.
+/// The process group of a process; 0 if it has no name in this PID namespace.
 pub(crate) fn group(of: i32) -> i32 {
-    rustix::process::getpgid(Some(pid(of))).unwrap().as_raw_pid()
+    nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(of))).unwrap().as_raw()
 }
 
 /// The children of a process.
