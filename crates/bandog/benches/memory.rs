@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bandog::op::{Body, Claim, Grant, Line, Op, Parted, ReleaseReply, Renewal, Reply, Verdict};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
+use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog::{Clock, Guard, LockName, Locks};
 use bandog_core::holder::InboxId;
 use bandog_core::time::{LeaseTime, RunId};
@@ -139,6 +139,10 @@ impl Store for Granting {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(Self::default())
+    }
+
+    fn probe(&self, _: Way) -> Answer<Pulse> {
+        Box::pin(async { Ok(Pulse { opened: 1 }) })
     }
 }
 

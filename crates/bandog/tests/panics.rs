@@ -11,7 +11,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use bandog::op::{Op, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
+use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog::{Hold, LockName, Locks, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
@@ -106,6 +106,10 @@ impl Store for Broken {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        self.inner.probe(way)
     }
 }
 

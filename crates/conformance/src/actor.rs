@@ -108,6 +108,7 @@ impl Actor {
             patience,
             not_after: self.now() + self.terms.long * 4,
             ballot: None,
+            after: None,
         }
     }
 

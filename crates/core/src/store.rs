@@ -65,6 +65,28 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
 
     /// Another handle to the same records, with a connection of its own.
     fn lane(&self) -> Arc<dyn Store>;
+
+    /// One round trip on one of this handle's connections, whether or not there is anything to say.
+    ///
+    /// Dropped unanswered after its caller's patience, the connection counts as dead: the store leaves it, and the next call (or,
+    /// for news, the store itself, at once) opens another.
+    fn probe(&self, way: Way) -> Answer<Pulse>;
+}
+
+/// Which connection of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// The one that carries this handle's calls.
+    Calls,
+    /// The one that hears for the inboxes: shared by all lanes.
+    News,
+}
+
+/// What a connection that answered says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulse {
+    /// How many connections were opened on this way so far, the first included. A store without connections says one.
+    pub opened: u64,
 }
 
 /// Where a store delivers news.

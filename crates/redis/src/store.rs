@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store, StoreError};
+use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, StoreError, Way};
 use bandog_core::time::LeaseTime;
 
 use crate::clock::{self, ServerClock};
@@ -108,6 +108,16 @@ impl Store for RedisStore {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(Self(Lane::new(Arc::clone(&self.0.shared))))
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        let lane = Arc::clone(&self.0);
+        Box::pin(async move {
+            match way {
+                Way::Calls => lane.probe().await,
+                Way::News => lane.shared.inboxes.probe().await,
+            }
+        })
     }
 }
 

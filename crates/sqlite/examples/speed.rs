@@ -175,6 +175,7 @@ impl Party {
             patience: Patience::Queue,
             not_after: self.store.time() + Duration::from_secs(60),
             ballot: None,
+            after: None,
         })
     }
 

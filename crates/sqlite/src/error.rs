@@ -13,6 +13,12 @@ use crate::busy::PATIENCE;
 use crate::place::Place;
 use crate::plain::Odd;
 
+/// Nobody has asked for news yet.
+pub(crate) fn unwatched(place: &Place) -> StoreError {
+    let message = format!("nobody listens for news from {}", place.path().display());
+    StoreError::not_executed(StoreErrorKind::Unavailable, message)
+}
+
 /// Whether another connection is in the way, for now.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))

@@ -1,6 +1,7 @@
 //! A lane: a queue of jobs, and the worker that is started when the first one comes.
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,7 @@ use crate::worker::{Job, Worker};
 pub(crate) struct Lane {
     pub(crate) shared: Arc<Shared>,
     queue: Mutex<Queue>,
+    opened: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -25,7 +27,8 @@ struct Queue {
 
 impl Lane {
     pub(crate) fn new(shared: Arc<Shared>, link: Option<Link>) -> Self {
-        Self { shared, queue: Mutex::new(Queue { link, jobs: None }) }
+        let opened = Arc::new(AtomicU64::new(u64::from(link.is_some())));
+        Self { shared, queue: Mutex::new(Queue { link, jobs: None }), opened }
     }
 
     /// Queues a job behind all before it. The worker ends when the lane is dropped and the queue is empty.
@@ -47,7 +50,7 @@ impl Lane {
     }
 
     fn start(&self, link: Option<Link>) -> Result<Sender<Job>, StoreError> {
-        let worker = Worker { shared: Arc::clone(&self.shared), link };
+        let worker = Worker { shared: Arc::clone(&self.shared), link, opened: Arc::clone(&self.opened) };
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new().name("bandog-sqlite".to_owned());
         let started = thread.spawn(move || worker.run(&receiver));

@@ -9,7 +9,7 @@ use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store, StoreError};
+use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, StoreError, Way};
 use bandog_core::time::LeaseTime;
 use tokio::sync::oneshot;
 
@@ -71,6 +71,8 @@ pub(crate) struct Shared {
     /// The highest stamp seen, should the file forget it.
     floor: AtomicU64,
     watch: Mutex<Option<Watch>>,
+    /// How many watchers were started.
+    watched: AtomicU64,
 }
 
 impl SqliteStore {
@@ -105,6 +107,7 @@ impl SqliteStore {
             inboxes: Arc::default(),
             floor: AtomicU64::new(0),
             watch: Mutex::default(),
+            watched: AtomicU64::new(0),
         };
         Ok(Self(Arc::new(Lane::new(Arc::new(shared), Some(link)))))
     }
@@ -127,8 +130,20 @@ impl Shared {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         if !watch.as_ref().is_some_and(Watch::is_running) {
             *watch = Some(Watch::start(self)?);
+            self.watched.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Whether news is heard. A watcher that died is followed by another; who never listened is told so.
+    pub(crate) fn is_watched(&self) -> Result<Pulse, StoreError> {
+        let alive = self.watch.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Watch::is_running);
+        if !alive.ok_or_else(|| error::unwatched(&self.place))? {
+            self.watch()?;
+            // Anything may have been missed in between.
+            self.inboxes.reconnected();
+        }
+        Ok(Pulse { opened: self.watched.load(Ordering::Relaxed) })
     }
 
     /// Somebody here waits: its grant should be heard at once.
@@ -197,6 +212,11 @@ impl Store for SqliteStore {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(Self(Arc::new(Lane::new(Arc::clone(&self.0.shared), None))))
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        let lane = Arc::clone(&self.0);
+        Box::pin(async move { ask(lane, |answer| Job::Probe(way, answer)).await? })
     }
 }
 

@@ -1,11 +1,12 @@
 //! The thread of a lane: takes jobs in order, as many calls at once as are waiting, and answers when they are committed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use bandog_core::holder::InboxId;
 use bandog_core::op::{Body, Reply, Verdict};
-use bandog_core::store::{Listing, Page, Push, StoreError};
+use bandog_core::store::{Listing, Outcome, Page, Pulse, Push, StoreError, Way};
 use tokio::sync::oneshot;
 
 use crate::bell;
@@ -25,6 +26,8 @@ pub(crate) enum Job {
     List(Listing, oneshot::Sender<Result<Page, StoreError>>),
     /// Makes sure that news from other processes is heard.
     Listen(oneshot::Sender<Result<(), StoreError>>),
+    /// Finds out whether the file, or the watcher, is there.
+    Probe(Way, oneshot::Sender<Result<Pulse, StoreError>>),
 }
 
 pub(crate) struct Batch {
@@ -35,6 +38,8 @@ pub(crate) struct Batch {
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) link: Option<Link>,
+    /// How many connections were opened on this lane.
+    pub(crate) opened: Arc<AtomicU64>,
 }
 
 impl Worker {
@@ -46,6 +51,7 @@ impl Worker {
                 Job::Apply(first) => next = self.apply_waiting(first, jobs),
                 Job::List(query, answer) => drop(answer.send(self.list(&query))),
                 Job::Listen(answer) => drop(answer.send(self.shared.watch())),
+                Job::Probe(way, answer) => drop(answer.send(self.probe(way))),
             }
             if let Some(link) = &self.link {
                 link.tidy();
@@ -99,10 +105,7 @@ impl Worker {
             Ok(_) if !link.is_current() => Err(error::replaced(&shared.place)),
             Ok(taken) => Ok(taken),
             Err(failure) => {
-                // One that is not current is kept until it is left in order.
-                if !error::is_busy(&failure.error) && link.is_current() {
-                    self.link = None;
-                }
+                self.give_up(&failure.error);
                 Err(error::explain(&shared.place, failure.outcome, failure.error))
             }
         }
@@ -123,6 +126,29 @@ impl Worker {
         list::page(&mut self.link()?.connection, &shared, query)
     }
 
+    fn probe(&mut self, way: Way) -> Result<Pulse, StoreError> {
+        if way == Way::News {
+            return self.shared.is_watched();
+        }
+        let place = Arc::clone(&self.shared.place);
+        let read = State::load(&self.link()?.connection);
+        match read {
+            Ok(_) => Ok(Pulse { opened: self.opened.load(Ordering::Relaxed) }),
+            Err(failure) => {
+                self.give_up(&failure);
+                Err(error::explain(&place, Outcome::NotExecuted, failure))
+            }
+        }
+    }
+
+    /// Closes a connection that failed.
+    fn give_up(&mut self, failure: &rusqlite::Error) {
+        // One that is not current is kept until it is left in order.
+        if !error::is_busy(failure) && self.link.as_ref().is_some_and(Link::is_current) {
+            self.link = None;
+        }
+    }
+
     /// The connection, opened or opened again if need be.
     fn link(&mut self) -> Result<&mut Link, StoreError> {
         let link = match self.link.take() {
@@ -136,11 +162,17 @@ impl Worker {
                     return Err(error);
                 }
                 drop(link);
-                Link::open(&self.shared.place)?
+                self.open()?
             }
-            None => Link::open(&self.shared.place)?,
+            None => self.open()?,
         };
         Ok(self.link.insert(link))
+    }
+
+    fn open(&mut self) -> Result<Link, StoreError> {
+        let link = Link::open(&self.shared.place)?;
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(link)
     }
 
     /// Leaves a file that was removed under us. Its last words are the stamps that were minted in it.

@@ -11,7 +11,7 @@ use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
+use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog_core::time::LeaseTime;
 use bandog_sqlite::{Settings, SqliteStore, Waking};
 use common::{Asleep, ByHand, Directory, Machine};
@@ -88,6 +88,12 @@ impl Store for Apart {
     }
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(Self { mouth: self.mouth.lane(), ear: self.ear.clone() })
+    }
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        match way {
+            Way::Calls => self.mouth.probe(way),
+            Way::News => self.ear.probe(way),
+        }
     }
 }
 

@@ -190,6 +190,7 @@ impl Script {
             patience: if self.random.one_in(5) { Patience::Try } else { Patience::Queue },
             not_after: now + Duration::from_millis([0, 30, 5000][self.random.below(3)]),
             ballot: self.random.one_in(20).then(|| Stamp::from_micros(1_767_225_600_000_000)),
+            after: None,
         };
         let known = self.claims.entry(name.clone()).or_default();
         known.push(claim.clone());

@@ -361,7 +361,7 @@ fn refusal_kind(refusal: &Refusal) -> ErrorKind {
         Refusal::WrongKind { .. } => ErrorKind::WrongKind,
         Refusal::QueueFull { .. } => ErrorKind::QueueFull,
         Refusal::UpgradePending => ErrorKind::UpgradePending,
-        Refusal::NotHolder | Refusal::Revoked { .. } => ErrorKind::Lost,
+        Refusal::NotHolder | Refusal::Revoked { .. } | Refusal::Overtaken { .. } => ErrorKind::Lost,
         Refusal::LeaseTooLong { .. } => ErrorKind::Invalid,
         _ => ErrorKind::Refused,
     }

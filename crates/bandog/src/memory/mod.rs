@@ -17,7 +17,7 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Effect, Op, Reply};
 use bandog_core::pattern::Pattern;
 use bandog_core::store::{
-    Answer, Answers, Capabilities, Inbox, Listing, Page, Push, Store, StoreError, StoreErrorKind,
+    Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Push, Store, StoreError, StoreErrorKind, Way,
 };
 use bandog_core::time::{LeaseTime, Now, RunId};
 
@@ -327,6 +327,10 @@ impl Store for MemoryStore {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    fn probe(&self, _: Way) -> Answer<Pulse> {
+        Box::pin(async { Ok(Pulse { opened: 1 }) })
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bandog::ledger::Limits;
 use bandog::op::{Body, Op, RecordView, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
+use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog::{LockName, Locks, LocksBuilder, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
@@ -192,6 +192,10 @@ impl Store for Far {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        self.inner.probe(way)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
 use bandog::op::{News, Op, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Push, Store};
+use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Push, Store, Way};
 use bandog::{LockName, Locks, MemoryStore};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
@@ -83,6 +83,10 @@ impl Store for Echo {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        self.store.probe(way)
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bandog::op::{Op, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Push, Store, StoreError};
+use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Push, Store, StoreError, Way};
 use bandog::{LockName, MemoryStore};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
@@ -268,6 +268,10 @@ impl Store for Gate {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        self.0.inner.probe(way)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bandog_core::holder::{InboxId, PublicId};
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Reply, Verdict};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
+use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog_core::time::LeaseTime;
 
 use crate::clock::nanos;
@@ -64,6 +64,10 @@ impl Store for Observed {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(Self { store: self.store.lane(), notes: Arc::clone(&self.notes) })
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        self.store.probe(way)
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {

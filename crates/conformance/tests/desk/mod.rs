@@ -16,7 +16,7 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Reply};
 use bandog_core::pattern::Pattern;
 use bandog_core::store::{
-    Answer, Answers, Capabilities, Inbox, Listing, Page, Push, Store, StoreError, StoreErrorKind,
+    Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Push, Store, StoreError, StoreErrorKind, Way,
 };
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 
@@ -223,6 +223,10 @@ impl Store for Handle {
 
     fn lane(&self) -> Arc<dyn Store> {
         self.0.twist.lane(&self.0)
+    }
+
+    fn probe(&self, _: Way) -> Answer<Pulse> {
+        Box::pin(async { Ok(Pulse { opened: 1 }) })
     }
 }
 

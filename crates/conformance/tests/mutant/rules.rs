@@ -250,6 +250,7 @@ fn blank(id: HolderId) -> Claim {
         patience: Patience::Queue,
         not_after: LeaseTime::FAR,
         ballot: None,
+        after: None,
     }
 }
 

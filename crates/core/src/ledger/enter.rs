@@ -3,7 +3,7 @@
 use crate::holder::HolderId;
 use crate::mode::Mode;
 use crate::op::{Blocker, Claim, Grant, Patience, Queued, Refusal, Upgrade, Verdict};
-
+use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
 use super::queue::{Pending, Waiter};
@@ -52,7 +52,7 @@ impl Record {
         step.notice |= !self.somebody_waits();
         self.admit(claim);
         self.queue.enlist(claim, step.now.lease);
-        let waiter = Waiter { claim: claim.clone(), since: step.now.wall };
+        let waiter = Waiter::new(claim, step.now.wall);
         self.upgrade = Some(Pending { from: upgrade.from, waiter });
         Verdict::Queued(self.queued(step, 0))
     }
@@ -78,17 +78,24 @@ impl Record {
             Refusal::LeaseTooLong { max: step.limits.max_lease }
         } else if let Some(actual) = self.kind.filter(|actual| self.in_use() && *actual != asked) {
             Refusal::WrongKind { asked, actual }
+        } else if claim.after.is_some_and(|after| after != self.proven()) {
+            Refusal::Overtaken { last: self.proven() }
         } else {
             return None;
         };
         Some(Verdict::Refused(refusal))
     }
 
+    /// The last stamp, as far as the record vouches for it: not when the store may have deleted it, whether or not it was in time.
+    fn proven(&self) -> Stamp {
+        self.expires.map_or(Stamp::ZERO, |_| self.last)
+    }
+
     fn enqueue(&mut self, step: &mut Step<'_>, claim: &Claim) -> Verdict {
         let ahead = self.line().waiters;
         step.notice |= !self.somebody_waits() || (claim.fair && !self.queue.has_fair());
         self.admit(claim);
-        self.queue.push(Waiter { claim: claim.clone(), since: step.now.wall }, step.now.lease);
+        self.queue.push(Waiter::new(claim, step.now.wall), step.now.lease);
         Verdict::Queued(self.queued(step, ahead))
     }
 

@@ -15,6 +15,13 @@ pub(super) struct Waiter {
     pub(super) since: WallTime,
 }
 
+impl Waiter {
+    pub(super) fn new(claim: &Claim, since: WallTime) -> Self {
+        // Whom it was to follow was judged when it came.
+        Self { claim: Claim { after: None, ..claim.clone() }, since }
+    }
+}
+
 /// An upgrade that waits for the other readers to leave.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

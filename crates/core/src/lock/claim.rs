@@ -139,6 +139,7 @@ impl Machine {
             patience: claim.patience,
             not_after,
             ballot: None,
+            after: None,
         })
     }
 

@@ -19,7 +19,7 @@ use crate::token::Stamp;
 /// waiter its place (and its inbox's live-until is refreshed as if by a heartbeat), a done id [`Refusal::Done`](super::Refusal::Done).
 ///
 /// The checks, in this order: known id (replay) · done id · late (`not_after` < now) · lease over the store's maximum · wrong
-/// kind (only while somebody holds or waits) · grant · busy · queue full.
+/// kind (only while somebody holds or waits) · overtaken (`after` is not the last stamp) · grant · busy · queue full.
 ///
 /// When the queue was empty before, every holder's inbox (each once) is told [`News::Waiting`](super::News::Waiting); also when this claim is
 /// the first fair one.
@@ -46,6 +46,14 @@ pub struct Claim {
     pub not_after: LeaseTime,
     /// A floor for the stamp, proposed by a quorum.
     pub ballot: Option<Stamp>,
+    /// Served only as the successor of this stamp: refused as [`Refusal::Overtaken`](super::Refusal::Overtaken) unless it is the last one of the
+    /// record. For a client that takes a lost hold again: nobody was granted the lock in between. A record that is gone proves
+    /// nothing: its last stamp counts as zero.
+    ///
+    /// Judged when the claim arrives, within a [`Release`](super::Release) after its hand-off; not at a resend, and not again for one that queues.
+    // So no store has to keep it.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub after: Option<Stamp>,
 }
 
 /// What a claim does when the lock is taken.
@@ -75,6 +83,9 @@ pub struct Renew {
 /// but not yet removed. Expiry of *other* inboxes' waiters runs first, as for every operation, but not of this inbox's.
 /// While somebody waits, every holder's inbox is told [`News::Waiting`](super::News::Waiting) again: the first notice may have been lost.
 /// Never queues and never lengthens a lease.
+///
+/// The id of a hold is answered [`Standing::Granted`](super::Standing::Granted) with the hold's stamp and what remains of its lease, and with
+/// [`Standing::Gone`](super::Standing::Gone) once it ended, was replaced, or its record was deleted: a client may look at its own holds this way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The client.

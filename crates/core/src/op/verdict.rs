@@ -86,6 +86,12 @@ pub enum Refusal {
         /// What the record is.
         actual: Kind,
     },
+    /// The record's last stamp is not the one that the claim was to follow.
+    #[error("{}", overtaken(*last))]
+    Overtaken {
+        /// The last stamp, or zero when there is no record.
+        last: Stamp,
+    },
     /// The queue is at its bound.
     #[error("its queue is full ({limit} waiters)")]
     QueueFull {
@@ -112,4 +118,12 @@ pub enum Refusal {
         "another reader is already waiting to upgrade, and both would wait for each other; release and take the write lock"
     )]
     UpgradePending,
+}
+
+fn overtaken(last: Stamp) -> &'static str {
+    if last == Stamp::ZERO {
+        "the store has no record of the hold any more, so others may have held the lock since"
+    } else {
+        "somebody else was granted the lock since"
+    }
 }

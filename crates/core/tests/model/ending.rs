@@ -78,7 +78,7 @@ fn retention(play: &Play) -> u64 {
 
 /// A fresh claim, and late copies of everything.
 fn operations(play: &mut Play, spec: &Spec) -> Vec<Op> {
-    let fresh = Op::Acquire(play.world.claim(spec, None));
+    let fresh = Op::Acquire(play.world.claim(spec, None, &play.look()));
     let mut operations = vec![Op::Inspect, Op::Tend, fresh];
     operations.extend(play.world.sent().iter().cloned());
     operations

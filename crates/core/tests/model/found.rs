@@ -43,6 +43,7 @@ impl Bench {
             patience: Patience::Queue,
             not_after: at(not_after),
             ballot: None,
+            after: None,
         }
     }
 

@@ -81,6 +81,8 @@ pub(crate) struct Spec {
     pub(crate) life: u64,
     /// Microseconds from the wall clock to the ballot.
     pub(crate) ballot: Option<i64>,
+    /// From the last stamp shown to the one it is to follow.
+    pub(crate) after: Option<i64>,
 }
 
 /// Which claim an operation is about.
@@ -196,6 +198,7 @@ fn leases() -> impl Strategy<Value = u64> {
 
 pub(crate) fn specs() -> impl Strategy<Value = Spec> {
     let ballot = option::weighted(0.1, select(vec![-500, 0, 1, 3_000, 4_000_000]));
+    let after = option::weighted(0.15, prop_oneof![5 => Just(0), 1 => select(vec![-1, 1, i64::MIN])]);
     let windows = select(vec![5, 10, 15, 50, 500]);
     let lives = select(vec![0, 1, 10, 20, 50, 2_000, 20_000]);
     (
@@ -204,9 +207,9 @@ pub(crate) fn specs() -> impl Strategy<Value = Spec> {
         (option::weighted(0.5, leases()), windows, lives),
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.15),
-        ballot,
+        (ballot, after),
     )
-        .prop_map(|(client, mode, (lease, window, life), fair, trying, ballot)| Spec {
+        .prop_map(|(client, mode, (lease, window, life), fair, trying, (ballot, after))| Spec {
             client,
             mode,
             lease,
@@ -215,6 +218,7 @@ pub(crate) fn specs() -> impl Strategy<Value = Spec> {
             trying,
             life,
             ballot,
+            after,
         })
 }
 

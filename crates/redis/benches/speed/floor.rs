@@ -54,6 +54,7 @@ impl Floor {
             patience: Patience::Queue,
             not_after: self.not_after,
             ballot: None,
+            after: None,
         };
         let release = Op::Release(Release { id, not_after: None, again: None });
         [Op::Acquire(claim), release].map(|op| self.evalsha(&self.codec.call(name, &op)))

@@ -29,6 +29,7 @@ fn claim() -> Claim {
         patience: Patience::Queue,
         not_after: LeaseTime::FAR,
         ballot: None,
+        after: None,
     }
 }
 

@@ -11,6 +11,7 @@ use bandog_core::time::Moment;
 use tokio::sync::oneshot;
 
 use super::Home;
+use crate::topology::Link;
 
 /// A guest that has not been seen for so long stands still with its runtime.
 const STALLED: Duration = Duration::from_secs(3);
@@ -33,6 +34,10 @@ pub(super) struct Audience {
     asking: Vec<Asking>,
     /// Counts connections: what arrives late from an old one is not news.
     connection: u64,
+    /// The connection that is heard, while there is one.
+    heard: Option<(u64, Link)>,
+    /// How many were opened.
+    opened: u64,
     /// Counts listeners: whoever's turn is over ends.
     turn: u64,
     /// When the listener was last seen, if it is a guest.
@@ -48,6 +53,7 @@ impl Audience {
     /// Begins a listener's turn and ends the one before.
     pub(super) fn begin_turn(&mut self, home: Home, now: Moment) -> u64 {
         self.turn += 1;
+        self.heard = None;
         self.seen = (home == Home::Guest).then_some(now);
         self.turn
     }
@@ -75,6 +81,28 @@ impl Audience {
             self.connection += 1;
             self.connection
         })
+    }
+
+    /// Notes that a connection is open, for probes.
+    pub(super) fn open(&mut self, connection: u64, link: &Link) {
+        self.opened += 1;
+        if connection == self.connection {
+            self.heard = Some((connection, link.clone()));
+        }
+    }
+
+    /// Notes that a connection is not heard any more.
+    pub(super) fn close(&mut self, connection: u64) {
+        self.heard.take_if(|(heard, _)| *heard == connection);
+    }
+
+    /// The connection that is heard and its number.
+    pub(super) fn heard(&self) -> Option<(u64, Link)> {
+        self.heard.clone().filter(|(_, link)| !link.is_gone())
+    }
+
+    pub(super) fn opened(&self) -> u64 {
+        self.opened
     }
 
     /// The receiver of what was heard on a connection, if that is not an old one.

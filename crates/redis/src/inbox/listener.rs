@@ -86,6 +86,7 @@ impl Listener {
                 let began = Instant::now();
                 self.tell(true);
                 self.serve(link).await;
+                self.hall.lock().close(self.connection);
                 self.tell(false);
                 began.elapsed() >= LASTING
             }
@@ -130,6 +131,7 @@ impl Listener {
         let _ = run.set(link.run);
         let channels = self.hall.lock().inboxes().into_iter().map(|inbox| self.channel(inbox)).collect();
         self.subscribe(&link, channels).await?;
+        self.hall.lock().open(self.connection, &link);
         Ok(link)
     }
 
@@ -217,6 +219,8 @@ impl Listener {
 // Dropped by its runtime, or by a panic there: it goes on elsewhere, subscribed anew.
 impl Drop for Listener {
     fn drop(&mut self) {
+        // Its ear knows the hall: kept there, a connection would keep itself.
+        self.hall.lock().close(self.connection);
         self.show();
         // With the last handle of the store gone, there is nothing to go on with.
         while let Ok(event) = self.events.try_recv() {

@@ -12,13 +12,15 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bandog_core::holder::InboxId;
-use bandog_core::store::{Inbox, StoreError, StoreErrorKind};
+use bandog_core::store::{Inbox, Pulse, StoreError, StoreErrorKind};
+use bandog_core::time::Moment;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::clock;
 use crate::store::Site;
+use crate::topology::{IMPATIENT, cut};
 
 use hall::Hall;
 use listener::Listener;
@@ -59,6 +61,32 @@ impl Inboxes {
         self.hall.lock().enter(inbox, receiver, done);
         self.tell(inbox).map_err(|error| self.unheard(&error.to_string()))?;
         told.await.unwrap_or_else(|_| Err(self.unheard("nobody listens")))
+    }
+
+    /// One round trip on the connection that is heard. If it fails, or its caller loses patience, the listener connects anew.
+    pub(crate) async fn probe(&self) -> Result<Pulse, StoreError> {
+        self.look_after();
+        let heard = self.hall.lock().heard();
+        let (connection, link) = heard.ok_or_else(|| self.unheard("no connection listens"))?;
+        let doubt = Doubt { inboxes: self, connection, since: clock::now() };
+        let answered = link.start(vec![redis::cmd("PING")]).await;
+        doubt.settle();
+        match answered {
+            // A refusal is an answer too.
+            Ok(_) => Ok(Pulse { opened: self.hall.lock().opened() }),
+            Err(error) => {
+                self.cut(connection);
+                Err(cut(&self.site.config, error))
+            }
+        }
+    }
+
+    fn cut(&self, connection: u64) {
+        self.hall.lock().close(connection);
+        if let Some(events) = self.listener().as_ref() {
+            // A listener that is gone listens to nothing.
+            drop(events.send(Event::Cut(connection)));
+        }
     }
 
     fn tell(&self, inbox: InboxId) -> io::Result<()> {
@@ -105,6 +133,27 @@ impl Inboxes {
     fn unheard(&self, why: &str) -> StoreError {
         let message = format!("news from {} cannot be heard: {why}", self.site.config);
         StoreError::not_executed(StoreErrorKind::Unavailable, message)
+    }
+}
+
+/// A probe under way. Dropped by whoever lost patience, it cuts the connection.
+struct Doubt<'a> {
+    inboxes: &'a Inboxes,
+    connection: u64,
+    since: Moment,
+}
+
+impl Doubt<'_> {
+    fn settle(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Doubt<'_> {
+    fn drop(&mut self) {
+        if clock::now().since(self.since) > IMPATIENT {
+            self.inboxes.cut(self.connection);
+        }
     }
 }
 

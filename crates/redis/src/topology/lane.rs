@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bandog_core::backoff::{Backoff, Jitter};
-use bandog_core::store::{StoreError, StoreErrorKind};
+use bandog_core::store::{Pulse, StoreError, StoreErrorKind};
 use bandog_core::time::{Moment, RunId};
 use redis::Cmd;
 use tokio::runtime::{Handle, Id};
@@ -26,7 +26,7 @@ use super::link::{Link, Replies};
 const STALLED: u32 = 2;
 
 /// Who gives up sooner than this has other reasons than a connection that stands still.
-const IMPATIENT: Duration = Duration::from_millis(100);
+pub(crate) const IMPATIENT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Lane {
     pub(crate) shared: Arc<Shared>,
@@ -37,6 +37,8 @@ struct State {
     phase: Phase,
     /// Counts openings, so that late news about an old connection is told from news about this one.
     opening: u64,
+    /// How many of them succeeded.
+    opened: u64,
     failures: u32,
     jitter: Jitter,
 }
@@ -87,7 +89,8 @@ pub(crate) struct Answered {
 
 impl Lane {
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
-        let state = State { phase: Phase::Closed, opening: 0, failures: 0, jitter: Jitter::new(random()) };
+        let jitter = Jitter::new(random());
+        let state = State { phase: Phase::Closed, opening: 0, opened: 0, failures: 0, jitter };
         Arc::new(Self { shared, state: Mutex::new(state) })
     }
 
@@ -103,11 +106,24 @@ impl Lane {
         commands: Vec<Cmd>,
     ) -> Result<Answered, StoreError> {
         let count = commands.len();
-        let sent = match self.hand_in(written, commands)? {
-            Handed::Sent(sent) => sent,
-            Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))??,
-        };
+        let sent = self.sent(written, commands).await?;
         self.answers(count, sent).await
+    }
+
+    /// Asks for nothing but an answer. Who loses patience with it leaves the connection, whichever runtime drives it: on one that the
+    /// network has forgotten nothing else would ever fail.
+    pub(crate) async fn probe(self: &Arc<Self>) -> Result<Pulse, StoreError> {
+        let sent = self.sent(Written::WithoutClaims, vec![redis::cmd("PING")]).await?;
+        // A refusal is an answer too.
+        self.answers_at(None, 1, sent).await?;
+        Ok(Pulse { opened: self.lock().opened })
+    }
+
+    async fn sent(self: &Arc<Self>, written: Written, commands: Vec<Cmd>) -> Result<Sent, StoreError> {
+        match self.hand_in(written, commands)? {
+            Handed::Sent(sent) => Ok(sent),
+            Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))?,
+        }
     }
 
     /// Sends one command now, if there is a connection for it.
@@ -119,8 +135,12 @@ impl Lane {
 
     /// Waits for the answers to what was sent.
     pub(crate) async fn answers(&self, count: usize, sent: Sent) -> Result<Answered, StoreError> {
+        self.answers_at(Handle::try_current().ok().map(|here| here.id()), count, sent).await
+    }
+
+    async fn answers_at(&self, here: Option<Id>, count: usize, sent: Sent) -> Result<Answered, StoreError> {
         let Sent { replies, run, at, opening } = sent;
-        let asking = Asking { lane: self, here: Handle::try_current().ok().map(|here| here.id()), at, opening };
+        let asking = Asking { lane: self, here, at, opening };
         let replies = replies.await;
         asking.done();
         match replies {
@@ -135,7 +155,7 @@ impl Lane {
         }
     }
 
-    // Its answers never come while that runtime stands still, though nothing broke.
+    // Its answers never come while that runtime stands still, though nothing broke. Our own is not standing still.
     fn doubt(&self, here: Option<Id>, opening: u64) {
         let mut state = self.lock();
         if let Phase::Open(link) = &state.phase
@@ -202,6 +222,7 @@ impl Lane {
         let begun: Vec<_> = match opened {
             Ok(link) => {
                 state.failures = 0;
+                state.opened += 1;
                 let begin = |parcel: Parcel| {
                     let sent = self.check(parcel.written).map(|()| start(link.clone(), opening, parcel.commands));
                     (parcel.sent, sent)
@@ -270,6 +291,7 @@ fn start(link: Link, opening: u64, commands: Vec<Cmd>) -> Sent {
 /// A question under way. Dropped by whoever lost patience, it doubts a connection that another runtime drives.
 struct Asking<'a> {
     lane: &'a Lane,
+    /// Our own runtime, if its connections are not doubted.
     here: Option<Id>,
     at: Moment,
     opening: u64,

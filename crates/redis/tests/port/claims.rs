@@ -27,6 +27,7 @@ pub(crate) fn claim(client: &Client, not_after: u64) -> Claim {
         patience: Patience::Queue,
         not_after: LeaseTime::from_millis(not_after),
         ballot: None,
+        after: None,
     }
 }
 

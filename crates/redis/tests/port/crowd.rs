@@ -72,6 +72,7 @@ impl Both {
             patience: Patience::Queue,
             not_after: LeaseTime::from_millis(self.millis + 5_000),
             ballot: None,
+            after: None,
         }
     }
 

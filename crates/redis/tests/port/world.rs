@@ -136,6 +136,7 @@ impl World {
             patience: if spec.trying { Patience::Try } else { Patience::Queue },
             not_after: LeaseTime::from_millis(self.lease() + spec.life),
             ballot: spec.ballot.map(|by| Stamp::from_micros(self.micros.saturating_add_signed(by))),
+            after: None,
         };
         self.shown.insert(claim.id.public(), claim.id);
         self.claims.push(claim.clone());

@@ -149,5 +149,6 @@ pub(crate) fn claim(store: &RedisStore, client: &Client, window: Duration) -> Op
         patience: Patience::Queue,
         not_after: store.time() + ms(60_000),
         ballot: None,
+        after: None,
     })
 }

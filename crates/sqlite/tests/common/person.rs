@@ -77,6 +77,7 @@ impl Person {
             patience: Patience::Queue,
             not_after: self.store.time() + millis(60_000),
             ballot: None,
+            after: None,
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Store};
+use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog_core::time::{LeaseTime, Moment};
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
@@ -160,6 +160,10 @@ impl Store for Far {
 
     fn lane(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    fn probe(&self, way: Way) -> Answer<Pulse> {
+        self.0.probe(way)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bandog_core::mode::{Kind, Mode};
 use bandog_core::op::{Claim, Patience, Refusal, Upgrade, Verdict};
+use bandog_core::token::Stamp;
 
 use super::{Pending, Turn, Waiter};
 
@@ -91,8 +92,12 @@ impl Turn<'_> {
             return Some(Verdict::Refused(Refusal::LeaseTooLong { max }));
         }
         let asked = claim.mode.kind();
-        let other = self.kind().filter(|actual| *actual != asked);
-        other.map(|actual| Verdict::Refused(Refusal::WrongKind { asked, actual }))
+        if let Some(actual) = self.kind().filter(|actual| *actual != asked) {
+            return Some(Verdict::Refused(Refusal::WrongKind { asked, actual }));
+        }
+        let last = if self.record.expired { Stamp::ZERO } else { self.record.last };
+        let follows = claim.after.is_none_or(|after| after == last);
+        (!follows).then_some(Verdict::Refused(Refusal::Overtaken { last }))
     }
 
     fn grant_now(&mut self, claim: &Claim, mode: Mode) -> Verdict {

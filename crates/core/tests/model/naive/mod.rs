@@ -36,6 +36,8 @@ pub(crate) struct Naive {
     live: Vec<Live>,
     done: Vec<(HolderId, LeaseTime)>,
     last: Stamp,
+    /// Whether it has expired: then its last stamp proves nothing.
+    expired: bool,
     revocation: Option<Revocation>,
 }
 
@@ -93,12 +95,13 @@ impl Naive {
         let body = turn.run(op);
         turn.tell_holders();
         let effects = turn.effects;
+        self.expired = false;
         (Reply { at: now.lease, run: now.run, more: false, body }, effects)
     }
 
     /// The record has expired. Until the store deletes it, it answers as none would, but for its stamp.
     pub(crate) fn forget(&mut self) {
-        *self = Self { last: self.last, ..Self::default() };
+        *self = Self { last: self.last, expired: true, ..Self::default() };
     }
 }
 
