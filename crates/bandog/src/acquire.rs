@@ -98,7 +98,7 @@ impl<K: Held> Acquire<K> {
         self.state = State::Over;
         let (asker, outcome) = over;
         Poll::Ready(finish(match outcome {
-            Outcome::Granted { grip, token } => Ok(Guard::new(asker, grip, token)),
+            Outcome::Granted { grip, token, .. } => Ok(Guard::new(asker, grip, token)),
             Outcome::Failed(why) => Err((asker, why)),
             Outcome::Done => Err((asker, Why::Closed)),
         }))

@@ -36,6 +36,8 @@ mod memory;
 mod owner;
 mod request;
 mod run;
+#[allow(dead_code, reason = "some of it waits for the watchdog")]
+mod signals;
 mod sync;
 mod ticket;
 
@@ -64,12 +66,13 @@ pub use locks::{Locks, LocksBuilder};
 pub use memory::{Fault, MemoryStore, OpKind};
 pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
+pub use signals::{Alert, Check, Event, Events, Strategy};
 pub use ticket::{Ticket, TicketError};
 
 pub use bandog_core::backoff::BackoffError;
 pub use bandog_core::holder::{PublicId, Who};
 pub use bandog_core::lease::LeaseError;
-pub use bandog_core::lock::{LossReason, Recovery};
+pub use bandog_core::lock::{How, LossReason, Recovery};
 pub use bandog_core::mode::{Kind, Mode, ModeError};
 pub use bandog_core::name::{LockName, NameError};
 pub use bandog_core::renewal::RenewalError;

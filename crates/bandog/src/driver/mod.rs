@@ -15,8 +15,8 @@ mod janitor;
 mod keeper;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
-mod shield;
-mod tracked;
+pub(crate) mod shield;
+pub(crate) mod tracked;
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
@@ -34,6 +34,7 @@ use bandog_core::time::Moment;
 
 use crate::clock::Clock;
 use crate::config::LockConfig;
+use crate::signals::{Grouping, Signals};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
@@ -59,6 +60,7 @@ pub(crate) struct Driver {
     /// Whether owners enter again without asking for it.
     pub(crate) reentrant: bool,
     pub(crate) janitor: Janitor,
+    pub(crate) signals: Signals,
     keeper: Keeper,
     mailbox: Arc<Mailbox>,
     cohorts: [Mutex<HashMap<LockName, Arc<Cohort>>>; SHARDS],
@@ -106,12 +108,14 @@ pub(crate) struct Parts {
     pub(crate) reentrant: bool,
     pub(crate) janitor_limit: usize,
     pub(crate) drain_within: Duration,
+    pub(crate) group_by: Option<Grouping>,
 }
 
 impl Driver {
     /// Starts the keeper and begins to listen.
     pub(crate) fn start(parts: Parts) -> std::io::Result<Handle> {
-        let Parts { store, client, clock, settings, defaults, reentrant, janitor_limit, drain_within } = parts;
+        let Parts { store, client, clock, settings, defaults, reentrant, janitor_limit, drain_within, group_by } =
+            parts;
         clock.start()?;
         let (keeper, runtime) = Keeper::new(&clock)?;
         let driver = Arc::new_cyclic(|weak| Self {
@@ -126,6 +130,7 @@ impl Driver {
             defaults,
             reentrant,
             janitor: Janitor::new(janitor_limit),
+            signals: Signals::new(group_by),
             cohorts: Default::default(),
             hasher: RandomState::new(),
             detached: Mutex::default(),

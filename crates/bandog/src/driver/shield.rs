@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::{Poll, Waker};
 
 /// Calls it; `None` when it panicked.
-pub(super) fn shield<R>(what: &'static str, call: impl FnOnce() -> R) -> Option<R> {
+pub(crate) fn shield<R>(what: &'static str, call: impl FnOnce() -> R) -> Option<R> {
     // Nothing of ours is half-changed: what is called has no part in our state.
     let result = catch_unwind(AssertUnwindSafe(call));
     if result.is_err() {
@@ -18,7 +18,7 @@ pub(super) fn shield<R>(what: &'static str, call: impl FnOnce() -> R) -> Option<
 }
 
 /// The future's output; `None` when it panicked.
-pub(super) async fn shielded<T>(what: &'static str, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn shielded<T>(what: &'static str, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|cx| match shield(what, || future.as_mut().poll(cx)) {
         Some(polled) => polled.map(Some),
@@ -27,6 +27,6 @@ pub(super) async fn shielded<T>(what: &'static str, future: impl Future<Output =
     .await
 }
 
-pub(super) fn wake(waker: Waker) {
+pub(crate) fn wake(waker: Waker) {
     shield("a waker", || waker.wake());
 }

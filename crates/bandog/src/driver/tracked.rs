@@ -26,7 +26,7 @@ impl Wake for Signal {
     }
 }
 
-pub(super) async fn tracked(task: impl Future<Output = ()>, worker: Worker, bell: Arc<Notify>) {
+pub(crate) async fn tracked(task: impl Future<Output = ()>, worker: Worker, bell: Arc<Notify>) {
     let signal = Arc::new(Signal { worker, bell, task: Mutex::new(Waker::noop().clone()) });
     let waker = Waker::from(Arc::clone(&signal));
     let mut task = pin!(task);

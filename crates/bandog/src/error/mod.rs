@@ -67,6 +67,35 @@ pub enum ErrorKind {
     System,
 }
 
+impl ErrorKind {
+    pub(crate) const WORDS: &'static [&'static str] = &[
+        "invalid",
+        "timeout",
+        "would_deadlock",
+        "too_deep",
+        "wrong_kind",
+        "queue_full",
+        "upgrade_pending",
+        "unavailable",
+        "refused",
+        "unsupported",
+        "lost",
+        "closed",
+        "interrupted",
+        "unconfirmed",
+        "system",
+    ];
+
+    /// Its stable word, as in the label `class` of `bandog_errors_total`.
+    ///
+    /// ```
+    /// assert_eq!(bandog::ErrorKind::QueueFull.as_str(), "queue_full");
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+}
+
 /// Which lock, in which store: the beginning of every message.
 ///
 /// ```

@@ -12,6 +12,7 @@ use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Handle, JanitorStats};
 use crate::error::ShutdownError;
 use crate::request::{Mutex, Request, RwLock, Semaphore};
+use crate::signals::{Events, ROOM};
 
 pub use builder::LocksBuilder;
 
@@ -174,6 +175,37 @@ impl Locks {
         let within = DRAIN_WITHIN;
         let store = self.handle.store.to_string().into();
         self.handle.close(within).await.map_err(|pending| ShutdownError { pending, store, within })
+    }
+
+    /// Listens to what happens to the locks of this client, from now on; see [`Events`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let mut events = locks.events();
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// println!("{}", events.next().await.expect("the client lives"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn events(&self) -> Events {
+        self.events_with_room(ROOM)
+    }
+
+    /// As [`events`](Self::events), with room for so many events that the listener has not taken yet, at least one.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use bandog::Event;
+    ///
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let mut events = locks.events_with_room(1);
+    /// drop(locks.mutex("job").acquire().await?);
+    /// assert!(matches!(events.next().await, Some(Event::Acquired { .. })));
+    /// assert_eq!(events.next().await, Some(Event::Missed { count: 1 }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn events_with_room(&self, room: usize) -> Events {
+        self.handle.signals.listen(room)
     }
 
     /// What the releases in the background are doing.

@@ -1,5 +1,6 @@
 //! What the driver puts into the machine and gets out of it: asks, outcomes, actions, events.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,11 +119,62 @@ pub enum Outcome {
         grip: Grip,
         /// The fencing token of this hold.
         token: Token,
+        /// By which way it came.
+        how: How,
     },
     /// A release, renewal or downgrade is through.
     Done,
     /// It did not work.
     Failed(Why),
+}
+
+/// By which way a lock came to whoever asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum How {
+    /// The store granted the claim in its first answer.
+    AtOnce,
+    /// Passed on inside this process, without the store.
+    Local,
+    /// From the store's queue: by a push or a heartbeat's answer.
+    HandOff,
+    /// Its owner held it already.
+    Reentry,
+}
+
+impl How {
+    /// All [words](Self::as_str), in the order of the variants.
+    pub const WORDS: &'static [&'static str] = &["at_once", "local", "hand_off", "reentry"];
+
+    /// Its stable word.
+    ///
+    /// ```
+    /// assert_eq!(bandog_core::lock::How::HandOff.as_str(), "hand_off");
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS[self.place()]
+    }
+
+    /// Its place among the [words](Self::WORDS).
+    pub fn place(self) -> usize {
+        match self {
+            Self::AtOnce => 0,
+            Self::Local => 1,
+            Self::HandOff => 2,
+            Self::Reentry => 3,
+        }
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AtOnce => "at once",
+            Self::Local => "locally",
+            Self::HandOff => "by hand-off",
+            Self::Reentry => "by re-entry",
+        })
+    }
 }
 
 /// Why something did not work.
@@ -171,6 +223,38 @@ pub enum LossReason {
     /// The client was shut down.
     #[error("the lock client was shut down")]
     Shutdown,
+}
+
+impl LossReason {
+    /// Every [word](Self::as_str) there is, or will be.
+    pub const WORDS: &'static [&'static str] = &[
+        "expired",
+        "unreachable",
+        "gone",
+        "revoked",
+        "max_hold",
+        "owner_ended",
+        "shutdown",
+        "task_ended",
+        "no_progress",
+    ];
+
+    /// Its stable word, for metrics and logs.
+    ///
+    /// ```
+    /// assert_eq!(bandog_core::lock::LossReason::MaxHold.as_str(), "max_hold");
+    /// ```
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Unreachable => "unreachable",
+            Self::Gone => "gone",
+            Self::Revoked(_) => "revoked",
+            Self::MaxHold => "max_hold",
+            Self::OwnerEnded => "owner_ended",
+            Self::Shutdown => "shutdown",
+        }
+    }
 }
 
 /// How a hold stands.

@@ -11,7 +11,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, Lane, LossReason, Slip, Why};
+use super::ask::{Action, Errand, Grip, How, Lane, LossReason, Slip, Why};
 use super::landing::Landing;
 use super::slips::Stage;
 use super::{Cohort, Machine, Todo};
@@ -31,6 +31,8 @@ pub(super) struct Claiming {
     pub(super) not_after: LeaseTime,
     /// The store's life that answered, once one did.
     pub(super) run: Option<RunId>,
+    /// By which way a grant would come now.
+    pub(super) how: How,
     /// Why an upgrade is being withdrawn.
     pub(super) giving_up: Option<Box<Why>>,
 }
@@ -107,6 +109,7 @@ impl Machine {
             asked: now,
             not_after: LeaseTime::ZERO,
             run: None,
+            how: How::AtOnce,
             giving_up: None,
         };
         self.claims.insert(id.seq, Box::new(claim));
@@ -228,6 +231,7 @@ impl Machine {
             return;
         }
         claim.phase = Phase::Queued { last: queued.last };
+        claim.how = How::HandOff;
         let (asked, lease, fair, taker) = (claim.asked, claim.lease, claim.fair, claim.taker);
         self.remote.fair |= fair;
         if self.taker_gone(seq) {

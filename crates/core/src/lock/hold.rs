@@ -14,7 +14,7 @@ use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
 use super::ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Slip, Why,
+    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Slip, Why,
 };
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
@@ -133,7 +133,7 @@ impl Machine {
             self.cohort = Cohort::Holding(key);
             self.remote.begin(now, landing.line);
         }
-        self.give(now, key, slip);
+        self.give(now, key, slip, claim.how);
         if landing.remaining < ask.lease().length() && !self.slips.line_is_empty() {
             // Only a confirmed lease may be passed on, and somebody waits for that.
             self.todo.push_back(Todo::Renew(Grip(key), None));
@@ -173,14 +173,14 @@ impl Machine {
     }
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
-    pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip) {
+    pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
         let Some(ask) = self.slips.ask(slip) else { return };
         let window = self.window(ask.lease());
         let Some(hold) = self.holds.get_mut(key) else { return };
         hold.assign(now, slip, ask, window);
         let token = hold.token();
         self.disarm_wait(slip);
-        self.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token }));
+        self.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
         self.events.push_back(Event::Ready(slip));
     }
 
@@ -207,7 +207,7 @@ impl Machine {
         hold.word = deeper;
         // In use from here on, even if its first slip is still out.
         hold.pick_up();
-        Some(Outcome::Granted { grip: Grip(key), token: hold.token() })
+        Some(Outcome::Granted { grip: Grip(key), token: hold.token(), how: How::Reentry })
     }
 
     /// Looks at the clock before an ask is judged: an ended hold is neither entered again nor in the way.

@@ -8,7 +8,7 @@ use crate::time::{Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Lane, LossReason, Slip, Why};
+use super::ask::{How, Lane, LossReason, Slip, Why};
 use super::claim::{Claiming, Phase, Taker};
 use super::{Machine, Todo};
 
@@ -92,6 +92,7 @@ impl Machine {
             Phase::Queued { .. } | Phase::Sent => {}
             Phase::New | Phase::Confirming | Phase::Withdrawing => return,
         }
+        claim.how = How::HandOff;
         let other_run = claim.run.is_some_and(|known| known != run);
         let sent = if zoo::has(Bug::WindowFromReceipt) { now } else { claim.asked };
         let lease = claim.lease;

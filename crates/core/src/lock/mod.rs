@@ -77,7 +77,7 @@ mod timers;
 mod word;
 
 pub use ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, Lane, LossReason, Outcome, OwnerId, Recovery, Settings, Slip, Why,
+    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Settings, Slip, Why,
 };
 pub use pass::Released;
 pub use word::{MAX_DEPTH, Word};

@@ -9,7 +9,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::MAX_LOCAL;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, Lane, LossReason, Outcome, OwnerId, Slip, Why};
+use super::ask::{Action, Errand, Grip, How, Lane, LossReason, Outcome, OwnerId, Slip, Why};
 use super::hold::Hold;
 use super::holds::HoldKey;
 use super::slips::Stage;
@@ -214,7 +214,7 @@ impl Machine {
         self.remote.passes += 1;
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
         hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
-        self.give(now, grip.0, next);
+        self.give(now, grip.0, next, How::Local);
     }
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.

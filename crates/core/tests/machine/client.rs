@@ -150,7 +150,7 @@ impl Client {
 
     fn picked(&mut self, now: u64, what: What, outcome: &Outcome) -> Option<News> {
         match (what, outcome) {
-            (What::Lock(mode), Outcome::Granted { grip, token }) => {
+            (What::Lock(mode), Outcome::Granted { grip, token, .. }) => {
                 let entered = self.guards.iter().any(|guard| guard.grip == *grip);
                 // Whoever enters again has what is held, be it more than was asked for.
                 let known = self.guards.iter().find(|guard| guard.grip == *grip).map(|guard| guard.mode);

@@ -73,7 +73,7 @@ impl World {
             let slip = machine.handle_ask(now, ask);
             machine.pick(now, slip)
         });
-        if let Some(Outcome::Granted { grip, token }) = outcome {
+        if let Some(Outcome::Granted { grip, token, .. }) = outcome {
             if (grip, token) != (held.grip, held.token) {
                 self.broken.get_or_insert_with(|| format!("user {user} re-entered another hold than its own"));
             }

@@ -156,7 +156,7 @@ impl World {
         let outcome = self.feed(who.client, |now, machine| machine.pick(now, slip));
         let Some(outcome) = outcome else { return };
         match (self.people[user].state, outcome) {
-            (State::Asking { since, .. }, Outcome::Granted { grip, token }) => {
+            (State::Asking { since, .. }, Outcome::Granted { grip, token, .. }) => {
                 self.granted(who, user, since, grip, token);
             }
             (State::Asking { .. }, outcome) => {
