@@ -168,16 +168,17 @@ impl Order {
         let mode = *self.mode.as_ref().map_err(|error| self.invalid(error.clone()))?;
         let terms = self.terms().map_err(|error| self.invalid(error))?;
         self.supported(name, mode)?;
-        let (Options { fair, max_hold, recovery, .. }, reentrant) = (self.options, self.reentrant);
+        let (Options { fair, recovery, .. }, reentrant) = (self.options, self.reentrant);
         let ask = Ask {
             mode,
             fair,
             patience: Patience::Queue,
+            since: Moment::ZERO,
             until: None,
             owner: None,
             reentrant,
             terms,
-            max_hold,
+            vigil: self.options.vigil(),
             recovery,
         };
         Ok(self.ask.get_or_init(|| ask))

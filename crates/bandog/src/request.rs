@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bandog_core::lock::Recovery;
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
 use bandog_core::op::Patience;
@@ -183,6 +184,35 @@ impl<K: Held> Request<K> {
     /// ```
     pub fn max_hold(self, max: Duration) -> Self {
         self.change(|order| order.options.max_hold = Some(max))
+    }
+
+    /// Loses the lock when its holder gives no sign of [progress](crate::Guard::progress) for longer than this. The watchdog
+    /// notices within its period.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").progress_within(std::time::Duration::from_secs(60)).acquire().await?;
+    /// for row in 0..3 {
+    ///     println!("row {row}");
+    ///     guard.progress();
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn progress_within(self, within: Duration) -> Self {
+        self.change(|order| order.options.progress_within = Some(within))
+    }
+
+    /// What to do when the lock is lost, besides telling its guard; see `docs/watchdog.md`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").recovery(bandog::Recovery::Reacquire).acquire().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn recovery(self, recovery: Recovery) -> Self {
+        self.change(|order| order.options.recovery = recovery)
     }
 
     /// Takes all options from a configuration, except its name.

@@ -117,6 +117,18 @@ impl LockConfigBuilder {
         self
     }
 
+    /// How long the holder may give no sign of [progress](crate::Guard::progress); after that the lock is lost. The watchdog
+    /// notices within its period.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().progress_within(std::time::Duration::from_secs(60)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn progress_within(mut self, within: Duration) -> Self {
+        self.0.options.progress_within = Some(within);
+        self
+    }
+
     /// What to do when the lock is lost, besides telling its guard.
     ///
     /// ```
@@ -129,7 +141,7 @@ impl LockConfigBuilder {
         self
     }
 
-    /// Warns in the log when the lock was held for longer than this.
+    /// Alerts when the lock is held for longer than this: once, while it is held.
     ///
     /// ```
     /// let config = bandog::LockConfig::builder().alert_hold(std::time::Duration::from_secs(60)).build()?;
@@ -140,7 +152,7 @@ impl LockConfigBuilder {
         self
     }
 
-    /// Warns in the log when the wait for the lock took longer than this.
+    /// Alerts when the wait for the lock takes longer than this: once, while it is waited for.
     ///
     /// ```
     /// let config = bandog::LockConfig::builder().alert_wait(std::time::Duration::from_secs(10)).build()?;
@@ -151,7 +163,7 @@ impl LockConfigBuilder {
         self
     }
 
-    /// Warns in the log when a renewal was answered later than this. Counts for the client, in its defaults.
+    /// Alerts when a renewal is confirmed later than this after its moment. Counts for the client, in its defaults.
     ///
     /// ```
     /// let config = bandog::LockConfig::builder().alert_renewal(std::time::Duration::from_secs(1)).build()?;
@@ -162,8 +174,20 @@ impl LockConfigBuilder {
         self
     }
 
-    /// How often the renewal thread looks at the clock even if no timer is due: a machine that slept is noticed within
-    /// it. Counts for the client, in its defaults.
+    /// Alerts when the watchdog had to recover something this many times within this long. Counts for the client, in its
+    /// defaults.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().alert_recoveries(5, std::time::Duration::from_secs(600)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn alert_recoveries(mut self, count: u32, within: Duration) -> Self {
+        self.0.options.alerts.recoveries = Some((count, within));
+        self
+    }
+
+    /// How often the watchdog makes its round. A client has one watchdog: the shortest period that its defaults or any of
+    /// its requests ask for counts for all of its locks.
     ///
     /// ```
     /// let config = bandog::LockConfig::builder().watchdog_period(std::time::Duration::from_secs(5)).build()?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bandog_core::backoff::Backoff;
 use bandog_core::lease::{Drift, Lease};
-use bandog_core::lock::Recovery;
+use bandog_core::lock::{Recovery, Vigil};
 use bandog_core::renewal::{Every, RenewalPolicy, Terms};
 
 pub use builder::LockConfigBuilder;
@@ -46,18 +46,20 @@ pub(crate) struct Options {
     pub(crate) fair: bool,
     pub(crate) wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) progress_within: Option<Duration>,
     pub(crate) recovery: Recovery,
     pub(crate) alerts: Alerts,
     pub(crate) watchdog_period: Duration,
     pub(crate) retry: (Duration, Duration),
 }
 
-/// What is worth a warning in the log.
+/// What is worth an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Alerts {
     pub(crate) hold: Option<Duration>,
     pub(crate) wait: Option<Duration>,
     pub(crate) renewal: Option<Duration>,
+    pub(crate) recoveries: Option<(u32, Duration)>,
 }
 
 impl Alerts {
@@ -83,6 +85,7 @@ impl Default for Options {
             fair: false,
             wait: None,
             max_hold: None,
+            progress_within: None,
             recovery: Recovery::Notify,
             alerts: Alerts::default(),
             watchdog_period: Duration::from_secs(5),
@@ -99,11 +102,23 @@ impl Options {
         if let Some(max_hold) = self.max_hold.filter(|max| max.is_zero()) {
             return Err(ConfigError::MaxHold { max_hold });
         }
+        if let Some(value) = self.progress_within.filter(|within| within.is_zero()) {
+            return Err(ConfigError::Setting { option: "progress_within", value, rule: "must be more than zero" });
+        }
+        if let Some((0, value)) = self.alerts.recoveries {
+            return Err(ConfigError::Setting { option: "alert_recoveries within", value, rule: "needs at least one" });
+        }
         if self.watchdog_period < Duration::from_millis(1) {
             let (option, value) = ("watchdog_period", self.watchdog_period);
             return Err(ConfigError::Setting { option, value, rule: "must be at least 1ms" });
         }
         Ok(Checked { lease, policy })
+    }
+
+    /// What the watchdog watches besides the lease.
+    pub(crate) fn vigil(&self) -> Vigil {
+        let Alerts { hold: alert_hold, wait: alert_wait, .. } = self.alerts;
+        Vigil { max_hold: self.max_hold, progress: self.progress_within, alert_hold, alert_wait }
     }
 
     pub(crate) fn backoff(&self) -> Result<Backoff, ConfigError> {
@@ -177,11 +192,16 @@ impl LockConfig {
             "renew_every" => options.every = Every::Period(duration()?),
             "max_renewals" => options.max_renewals = Some(number()?),
             "max_hold" => options.max_hold = Some(duration()?),
+            "progress_within" => options.progress_within = Some(duration()?),
             "fair" => options.fair = yes_no()?,
-            "recovery" => options.recovery = recovery(value).ok_or_else(|| bad("notify or release"))?,
+            "recovery" => options.recovery = recovery(value).ok_or_else(|| bad("notify, release or reacquire"))?,
             "alert_hold" => options.alerts.hold = Some(duration()?),
             "alert_wait" => options.alerts.wait = Some(duration()?),
             "alert_renewal" => options.alerts.renewal = Some(duration()?),
+            "alert_recoveries" => {
+                let wrong = || bad("a number and a duration such as 5/10m");
+                options.alerts.recoveries = Some(recoveries(value).ok_or_else(wrong)?);
+            }
             "watchdog_period" => options.watchdog_period = duration()?,
             "retry_first" => options.retry.0 = duration()?,
             "retry_max" => options.retry.1 = duration()?,
@@ -250,8 +270,15 @@ fn recovery(value: &str) -> Option<Recovery> {
     match value {
         "notify" => Some(Recovery::Notify),
         "release" => Some(Recovery::Release),
+        "reacquire" => Some(Recovery::Reacquire),
         _ => None,
     }
+}
+
+/// Reads `5/10m`: so many within so long.
+fn recoveries(value: &str) -> Option<(u32, Duration)> {
+    let (count, within) = value.split_once('/')?;
+    Some((count.trim().parse().ok()?, parse_duration(within.trim())?))
 }
 
 /// The environment variable of an option.
@@ -266,6 +293,7 @@ pub(crate) const EVERY: &[&str] = &[
     "renew_every",
     "max_renewals",
     "max_hold",
+    "progress_within",
     "fair",
     "retry_first",
     "retry_max",
@@ -273,6 +301,7 @@ pub(crate) const EVERY: &[&str] = &[
     "alert_hold",
     "alert_wait",
     "alert_renewal",
+    "alert_recoveries",
     "watchdog_period",
     "claim_window",
     "response_timeout",
@@ -281,7 +310,7 @@ pub(crate) const EVERY: &[&str] = &[
 ];
 
 /// Every option that [`LockConfig::set`] knows.
-pub(crate) const OPTIONS: &[&str] = EVERY.split_at(13).0;
+pub(crate) const OPTIONS: &[&str] = EVERY.split_at(15).0;
 
 #[cfg(test)]
 mod tests {
@@ -295,6 +324,7 @@ mod tests {
             "BANDOG_MAX_RENEWALS" => Some("7".to_owned()),
             "BANDOG_RETRY_FIRST" => Some("10ms".to_owned()),
             "BANDOG_RECOVERY" => Some("release".to_owned()),
+            "BANDOG_ALERT_RECOVERIES" => Some("5/3s".to_owned()),
             _ => Some("3s".to_owned()),
         };
         let mut config = LockConfig::default();
@@ -307,8 +337,9 @@ mod tests {
             fair: true,
             wait: Some(three),
             max_hold: Some(three),
+            progress_within: Some(three),
             recovery: Recovery::Release,
-            alerts: Alerts { hold: Some(three), wait: Some(three), renewal: Some(three) },
+            alerts: Alerts { hold: Some(three), wait: Some(three), renewal: Some(three), recoveries: Some((5, three)) },
             watchdog_period: three,
             retry: (Duration::from_millis(10), three),
         };

@@ -153,6 +153,7 @@ impl State {
             match event {
                 Event::Ready(slip) => wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take)),
                 Event::Lost(grip, reason) => losses.extend(self.watcher(grip).map(|told| (told.clone(), reason))),
+                _ => {}
             }
         }
         let mut actions = Vec::new();

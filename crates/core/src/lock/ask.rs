@@ -59,6 +59,8 @@ pub struct Ask {
     pub fair: bool,
     /// Whether to wait at all.
     pub patience: Patience,
+    /// Since when it is waited for.
+    pub since: Moment,
     /// When to stop waiting.
     pub until: Option<Moment>,
     /// Whose wish it is, if re-entry or self-deadlock is to be noticed.
@@ -67,10 +69,23 @@ pub struct Ask {
     pub reentrant: bool,
     /// How long the lease is and how it is kept.
     pub terms: Terms,
-    /// When a hold counts as overdue.
-    pub max_hold: Option<Duration>,
+    /// What the watchdog watches besides the lease.
+    pub vigil: Vigil,
     /// What to do when the hold is lost.
     pub recovery: Recovery,
+}
+
+/// What is too long for one lock. Most have no limit at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Vigil {
+    /// Held longer than this, it is lost.
+    pub max_hold: Option<Duration>,
+    /// Without a [sign of progress](super::Machine::handle_progress) for longer than this, it is lost.
+    pub progress: Option<Duration>,
+    /// Held longer than this is worth an alert.
+    pub alert_hold: Option<Duration>,
+    /// Waited for longer than this is worth an alert.
+    pub alert_wait: Option<Duration>,
 }
 
 /// What to do when a hold is lost, besides telling its guard.
@@ -82,6 +97,8 @@ pub enum Recovery {
     Notify,
     /// Release it in the store at once, so that others need not wait for the guard or the lease end.
     Release,
+    /// Take it again, under a new and higher token, if the store proves that nobody had it in between.
+    Reacquire,
 }
 
 impl Ask {
@@ -220,13 +237,19 @@ pub enum LossReason {
     /// The thread that held it ended without releasing.
     #[error("the thread that held it ended")]
     OwnerEnded,
+    /// The task that it was bound to finished, panicked or was aborted without releasing.
+    #[error("the task that it was bound to ended")]
+    TaskEnded,
+    /// No sign of progress for longer than was allowed.
+    #[error("its holder gave no sign of progress for too long")]
+    NoProgress,
     /// The client was shut down.
     #[error("the lock client was shut down")]
     Shutdown,
 }
 
 impl LossReason {
-    /// Every [word](Self::as_str) there is, or will be.
+    /// Every [word](Self::as_str) there is.
     pub const WORDS: &'static [&'static str] = &[
         "expired",
         "unreachable",
@@ -253,6 +276,8 @@ impl LossReason {
             Self::MaxHold => "max_hold",
             Self::OwnerEnded => "owner_ended",
             Self::Shutdown => "shutdown",
+            Self::TaskEnded => "task_ended",
+            Self::NoProgress => "no_progress",
         }
     }
 }
@@ -327,6 +352,15 @@ pub enum Errand {
         /// Time before the send.
         sent: Moment,
     },
+    /// A look at the record of a hold, which changes nothing.
+    Look {
+        /// Which hold.
+        grip: Grip,
+        /// The hold's id when it was sent.
+        seq: u64,
+        /// Time before the send.
+        sent: Moment,
+    },
     /// A release.
     Part {
         /// Key of the parting.
@@ -356,7 +390,7 @@ impl Errand {
         match self {
             Self::Claim { .. } => matches!(body, Body::Verdict(_)),
             Self::Confirm { .. } | Self::Renew { .. } => matches!(body, Body::Renewal(_)),
-            Self::Heartbeat { .. } => matches!(body, Body::Standings(_)),
+            Self::Heartbeat { .. } | Self::Look { .. } => matches!(body, Body::Standings(_)),
             Self::Part { .. } => matches!(body, Body::Release(_)),
             Self::Downgrade { .. } | Self::Withdraw { .. } => matches!(body, Body::Downgraded(_)),
         }
@@ -368,6 +402,64 @@ impl Errand {
 pub enum Event {
     /// The slip's outcome is ready.
     Ready(Slip),
-    /// A hold was lost.
+    /// A hold was lost. Whether it is being taken again is told by a [`Event::Recovered`] that follows.
     Lost(Grip, LossReason),
+    /// Something is wrong with a hold.
+    Found {
+        /// Which hold.
+        grip: Grip,
+        /// Its token.
+        token: Token,
+        /// What.
+        finding: Finding,
+    },
+    /// What came of a recovery. The token is that of the hold, new if it was taken again.
+    Recovered {
+        /// Which hold.
+        grip: Grip,
+        /// What was done: [`Recovery`], or `None` for a repair that needs nobody's consent.
+        strategy: Option<Recovery>,
+        /// Whether it worked.
+        worked: bool,
+        /// Its token now.
+        token: Token,
+    },
+    /// A hold is held for longer than its alert allows.
+    HeldLong {
+        /// Which hold.
+        grip: Grip,
+        /// For how long.
+        held: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
+    /// Somebody waits for longer than its alert allows.
+    WaitedLong {
+        /// For how long.
+        waited: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
+}
+
+/// What the watchdog can find wrong with a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// Its renewal is overdue by so much, or its last attempts failed.
+    Renewal {
+        /// How long after its moment.
+        overdue: Duration,
+    },
+    /// The record does not name us, or not with our token.
+    Record,
+    /// The record's lease end is not where it must be: a clock was set, or somebody changed the record.
+    LeaseEnd {
+        /// What the store says is left.
+        remaining: Duration,
+        /// What should have been left.
+        expected: Duration,
+    },
+    /// Its holder ended, stands still, or holds on for too long.
+    Holder,
 }

@@ -11,7 +11,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, How, Lane, LossReason, Slip, Why};
+use super::ask::{Action, Ask, Errand, Grip, How, Lane, LossReason, Slip, Why};
 use super::landing::Landing;
 use super::slips::Stage;
 use super::{Cohort, Machine, Todo};
@@ -26,6 +26,8 @@ pub(super) struct Claiming {
     pub(super) lease: Lease,
     pub(super) fair: bool,
     pub(super) patience: Patience,
+    /// The stamp that must be the record's last one.
+    pub(super) after: Option<Stamp>,
     /// Time before the send of the last transmission that was answered "still queued", at first of the first.
     pub(super) asked: Moment,
     pub(super) not_after: LeaseTime,
@@ -45,8 +47,19 @@ pub(super) enum Taker {
     Slip(Slip),
     /// A reader that wants to write: its slip and its hold.
     Upgrade(Slip, Grip),
+    /// A hold that was lost and is to be taken again.
+    Regain(Grip),
     /// Everybody gave up while it was on its way.
     Nobody,
+}
+
+/// What is claimed.
+pub(super) struct Wish {
+    pub(super) mode: Mode,
+    pub(super) lease: Lease,
+    pub(super) fair: bool,
+    pub(super) patience: Patience,
+    pub(super) after: Option<Stamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,24 +109,31 @@ impl Machine {
     }
 
     pub(super) fn new_claim(&mut self, now: Moment, slip: Slip, taker: Taker) -> Option<u64> {
-        let ask = self.slips.ask(slip)?;
+        let &Ask { mode, fair, patience, terms, .. } = self.slips.ask(slip)?;
+        Some(self.insert_claim(now, taker, Wish { mode, lease: terms.lease(), fair, patience, after: None }))
+    }
+
+    pub(super) fn insert_claim(&mut self, now: Moment, taker: Taker, wish: Wish) -> u64 {
         let id = if zoo::has(Bug::HolderIdReused) { self.client.holder(7) } else { self.client.fresh() };
+        let Wish { mode, lease, fair, patience, after } = wish;
+        let (phase, not_after) = (Phase::New, LeaseTime::ZERO);
         let claim = Claiming {
             id,
             taker,
-            phase: Phase::New,
-            mode: ask.mode,
-            lease: ask.lease(),
-            fair: ask.fair,
-            patience: ask.patience,
+            phase,
+            mode,
+            lease,
+            fair,
+            patience,
+            after,
             asked: now,
-            not_after: LeaseTime::ZERO,
+            not_after,
             run: None,
             how: How::AtOnce,
             giving_up: None,
         };
         self.claims.insert(id.seq, Box::new(claim));
-        Some(id.seq)
+        id.seq
     }
 
     // A claim that queues needs the inbox; a failing store gets its pause.
@@ -142,7 +162,7 @@ impl Machine {
             patience: claim.patience,
             not_after,
             ballot: None,
-            after: None,
+            after: claim.after,
         })
     }
 
@@ -173,6 +193,9 @@ impl Machine {
         claim.run.get_or_insert(run);
         if claim.phase == Phase::Withdrawing {
             return;
+        }
+        if let Taker::Regain(grip) = claim.taker {
+            return self.on_regain(now, seq, grip, verdict);
         }
         match verdict {
             Verdict::Granted(grant) => {
@@ -253,7 +276,7 @@ impl Machine {
             Taker::Slip(slip) => self.claim_for(now, slip),
             // If the read hold has ended too, the store will say so.
             Taker::Upgrade(slip, grip) => self.claim_upgrade(now, slip, grip),
-            Taker::Nobody => {}
+            Taker::Regain(_) | Taker::Nobody => {}
         }
     }
 

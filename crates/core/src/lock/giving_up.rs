@@ -34,6 +34,9 @@ impl Machine {
             }
             self.part_claim(now, seq, Lane::Renewals);
         }
+        if let Taker::Regain(grip) = taker {
+            return self.on_regain_error(now, seq, grip, &error);
+        }
         let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
         if !passing {
             return self.drop_claim(now, seq, |_| Why::Store(error.clone()));
@@ -73,7 +76,7 @@ impl Machine {
         let told = match claim.taker {
             Taker::Cohort => self.slips.line(),
             Taker::Slip(slip) | Taker::Upgrade(slip, _) => vec![slip],
-            Taker::Nobody => Vec::new(),
+            Taker::Regain(_) | Taker::Nobody => Vec::new(),
         };
         for slip in told {
             self.fail(slip, why(slip));

@@ -16,6 +16,7 @@ use crate::zoo::{self, Bug};
 use super::ask::{
     Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Slip, Why,
 };
+use super::audit::Care;
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
 use super::landing::Landing;
@@ -37,14 +38,18 @@ pub(super) struct Hold {
     pub(super) loss: Option<Box<LossReason>>,
     /// The slip that was granted but not yet picked up, and by when it should be.
     pub(super) unpicked: Option<(Slip, Moment)>,
-    since: Moment,
-    max_hold: Option<Duration>,
-    recovery: Recovery,
+    pub(super) since: Moment,
+    pub(super) recovery: Recovery,
+    pub(super) care: Option<Box<Care>>,
+    /// Time before the send of the last request whose answer named this hold.
+    pub(super) seen: Moment,
+    /// Whether the watchdog has found something that a renewal repairs.
+    pub(super) repairing: bool,
     /// Not-after of an acquire whose answer is still out: a push overtook it.
     pub(super) unanswered: Option<LeaseTime>,
     /// Whether the store has confirmed the full lease yet.
     pub(super) confirmed: bool,
-    run: Option<RunId>,
+    pub(super) run: Option<RunId>,
     /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
     pub(super) doubted: bool,
 }
@@ -84,9 +89,9 @@ impl Hold {
     /// When something must be done about this hold.
     pub(super) fn next(&self) -> Moment {
         if self.loss.is_some() {
-            return Moment::FAR;
+            return self.care.as_ref().and_then(|care| care.retry_at()).unwrap_or(Moment::FAR);
         }
-        let overdue = self.max_hold.map_or(Moment::FAR, |max| self.since + max);
+        let overdue = self.max_hold().map_or(Moment::FAR, |max| self.since + max);
         let pick_by = self.unpicked.map_or(Moment::FAR, |(_, by)| by);
         self.keeping.next().at().min(overdue).min(pick_by)
     }
@@ -96,7 +101,7 @@ impl Hold {
         self.word = Word::locked();
         self.owner = ask.owner;
         self.since = now;
-        self.max_hold = ask.max_hold;
+        self.care = Care::of(now, ask);
         self.recovery = ask.recovery;
         self.unpicked = Some((slip, now + pick_within));
     }
@@ -154,7 +159,9 @@ impl Machine {
             loss: None,
             unpicked: None,
             since: now,
-            max_hold: ask.max_hold,
+            care: None,
+            seen: landing.sent,
+            repairing: false,
             recovery: ask.recovery,
             unanswered: claim.run.is_none().then_some(claim.not_after),
             confirmed: landing.remaining >= ask.lease().length(),
@@ -167,8 +174,8 @@ impl Machine {
     pub(super) fn exchange(&mut self, grip: Grip, fresh: Hold) {
         if let Some(hold) = self.holds.get_mut(grip.0) {
             let (word, owner, since) = (hold.word, hold.owner, hold.since);
-            let (max_hold, recovery) = (hold.max_hold, hold.recovery);
-            *hold = Hold { word, owner, since, max_hold, recovery, ..fresh };
+            let (care, recovery) = (hold.care.take(), hold.recovery);
+            *hold = Hold { word, owner, since, care, recovery, ..fresh };
         }
     }
 
@@ -264,10 +271,12 @@ impl Machine {
             Renewal::Renewed { remaining, line, .. } => {
                 let counts = std::mem::replace(&mut hold.confirmed, true);
                 hold.doubted = false;
+                hold.seen = hold.seen.max(sent);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.remote.learn(now, line);
                 }
+                self.note_repaired(grip, true);
                 self.tell_renewer(slip, Outcome::Done);
             }
             Renewal::Revoked { reason, .. } => {
@@ -307,8 +316,11 @@ impl Machine {
 
     /// Looks after a hold: renews it, rotates it, or declares it lost.
     pub(super) fn attend(&mut self, now: Moment, key: HoldKey) {
-        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.loss.is_none()) else { return };
-        if hold.max_hold.is_some_and(|max| hold.since + max <= now) {
+        let Some(hold) = self.holds.get_mut(key) else { return };
+        if hold.loss.is_some() {
+            return self.retry_regain(now, Grip(key));
+        }
+        if hold.max_hold().is_some_and(|max| hold.since + max <= now) {
             return self.lose(now, Grip(key), LossReason::MaxHold);
         }
         match hold.keeping.due(now) {
@@ -332,16 +344,17 @@ impl Machine {
     pub(super) fn lose(&mut self, now: Moment, grip: Grip, reason: LossReason) {
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none()) else { return };
         hold.loss = Some(Box::new(reason.clone()));
+        let picked_up = hold.unpicked.is_none();
+        if picked_up {
+            self.note_found(grip, &reason);
+        }
         self.end_upgrade(now, grip, &reason);
         let Some(hold) = self.holds.get(grip.0) else { return };
         if let Some((slip, _)) = hold.unpicked {
             self.return_to_wait(now, slip, grip);
         } else {
-            let known_gone = matches!(reason, LossReason::Gone | LossReason::Shutdown);
-            if hold.recovery == Recovery::Release && !known_gone {
-                self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
-            }
-            self.events.push_back(Event::Lost(grip, reason));
+            self.events.push_back(Event::Lost(grip, reason.clone()));
+            self.recover(now, grip, &reason);
         }
         if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
             self.cohort = Cohort::Idle;

@@ -59,10 +59,12 @@
 //! | held, uncertain | renewed | held | deadline moves |
 //! | held | renewal failed or missed | uncertain | tried again inside the lease |
 //! | held, uncertain | deadline, not the holder, revoked, held too long, shut down | lost | guard told, waiters claim anew |
+//! | lost | wants to be taken again, and the store proves that nobody had it since | held | under a new id, with a new token |
 //! | held, not picked up | claim window over | gone | waiter goes back to the line, lock goes on |
 //! | lost | released | gone | released in the store unless that said it is gone |
 
 mod ask;
+mod audit;
 mod change;
 mod claim;
 mod giving_up;
@@ -70,6 +72,7 @@ mod hold;
 mod holds;
 mod landing;
 mod pass;
+mod regain;
 mod slips;
 #[cfg(test)]
 mod tests;
@@ -77,8 +80,10 @@ mod timers;
 mod word;
 
 pub use ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Settings, Slip, Why,
+    Action, Ask, Errand, Event, Finding, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Settings,
+    Slip, Vigil, Why,
 };
+pub use audit::Tally;
 pub use pass::Released;
 pub use word::{MAX_DEPTH, Word};
 
@@ -143,6 +148,7 @@ enum Todo {
     Claim(u64),
     Confirm(u64),
     Renew(Grip, Option<Slip>),
+    Look(Grip),
     Heartbeat,
     Part(usize),
     Downgrade(Grip, Slip),
@@ -175,7 +181,8 @@ impl Machine {
     }
 
     /// Somebody wants the lock.
-    pub fn handle_ask(&mut self, now: Moment, ask: Ask) -> Slip {
+    pub fn handle_ask(&mut self, now: Moment, mut ask: Ask) -> Slip {
+        ask.since = now;
         if self.closed {
             return self.answered(Why::Closed);
         }
@@ -264,6 +271,9 @@ impl Machine {
             (Errand::Heartbeat { seqs, sent }, Ok(Body::Standings(standings))) => {
                 self.on_standings(now, sent, run, &seqs, standings);
             }
+            (Errand::Look { grip, seq, sent }, Ok(Body::Standings(standings))) => {
+                self.on_look(now, (grip, seq, sent), standings.first());
+            }
             (Errand::Part { key }, Ok(Body::Release(reply))) => self.on_parted(now, key, run, reply),
             (Errand::Part { key }, Err(error)) => self.on_part_error(now, key, error),
             (Errand::Downgrade { grip, seq, slip }, Ok(Body::Downgraded(answer))) => {
@@ -274,7 +284,7 @@ impl Machine {
                 self.on_withdrawn((now, at), seq, sent, answer);
             }
             (Errand::Withdraw { seq, .. }, Err(error)) => self.on_withdraw_error(now, seq, error),
-            // A heartbeat that failed is followed by the next one; other kinds of answers were sorted out above.
+            // A heartbeat or look that failed is followed by the next one; other kinds of answers were sorted out above.
             (_, _) => {}
         }
     }
@@ -321,6 +331,11 @@ impl Machine {
             Some(HoldState::Lost(reason)) => Some(reason),
             _ => None,
         }
+    }
+
+    /// Whether a guard that was given `token` has this hold: also if it was [taken again](Recovery::Reacquire) since.
+    pub fn belongs(&self, grip: Grip, token: Token) -> bool {
+        self.holds.get(grip.0).is_some_and(|hold| hold.token() == token || hold.origin() == Some(token))
     }
 
     /// The fencing token of a hold.
@@ -390,7 +405,7 @@ impl Machine {
         match claim.taker {
             Taker::Cohort => self.slips.head(),
             Taker::Slip(slip) | Taker::Upgrade(slip, _) => Some(slip),
-            Taker::Nobody => None,
+            Taker::Regain(_) | Taker::Nobody => None,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::holder::HolderId;
 use crate::op::{Line, Op, Parted, Release, ReleaseReply};
 use crate::store::{Outcome as Sure, StoreError};
 use crate::time::{LeaseTime, Moment, RunId};
-use crate::token::MAX_LOCAL;
+use crate::token::{MAX_LOCAL, Token};
 use crate::zoo::{self, Bug};
 
 use super::ask::{Action, Errand, Grip, How, Lane, LossReason, Outcome, OwnerId, Slip, Why};
@@ -54,7 +54,9 @@ pub(super) struct Parting {
     /// Nobody here knows the claim: its not-after is the latest that it can have.
     unknown: bool,
     /// The claim that queues again in the same request.
-    again: Option<u64>,
+    pub(super) again: Option<u64>,
+    /// The lost hold, and its token, for whose recovery this is.
+    pub(super) recovers: Option<(Grip, Token)>,
     lane: Lane,
     slip: Option<Slip>,
     attempt: u32,
@@ -250,6 +252,7 @@ impl Machine {
             not_after,
             unknown: false,
             again: None,
+            recovers: None,
             lane,
             slip: None,
             attempt: 0,
@@ -297,6 +300,7 @@ impl Machine {
         if self.partings.is_empty() {
             self.partings = slab::Slab::new();
         }
+        self.note_freed(parting.recovers, true);
         if let Some(slip) = parting.slip {
             // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.
             let lost = reply.parted == Parted::Nothing && !parting.resent;
@@ -320,7 +324,8 @@ impl Machine {
         parting.retry_at = Some(now + delay);
         let listener = parting.slip.take();
         if give_up {
-            self.partings.remove(key);
+            let parting = self.partings.remove(key);
+            self.note_freed(parting.recovers, false);
         }
         if let Some(slip) = listener {
             self.fail(slip, Why::Store(error.clone()));

@@ -81,6 +81,7 @@ impl Machine {
             Todo::Claim(seq) => self.claim_action(now, store(), seq),
             Todo::Confirm(seq) => self.confirm_action(now, seq),
             Todo::Renew(grip, slip) => self.renew_action(now, grip, slip),
+            Todo::Look(grip) => self.look_action(now, grip),
             Todo::Heartbeat => self.heartbeat_action(now),
             Todo::Part(key) => self.part_action(now, store, key),
             Todo::Downgrade(grip, slip) => self.downgrade_action(grip, slip),

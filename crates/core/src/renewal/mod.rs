@@ -11,7 +11,8 @@
 //! | resting | nothing | the same | unchanged |
 //!
 //! Invariants:
-//! - The deadline is the latest of those that answers prove; nothing else moves it, and no answer shortens it.
+//! - The deadline is the latest of those that answers prove; nothing else moves it, and no answer shortens it, except a
+//!   [look](Renewal::look) at a record whose end was moved.
 //! - Past its deadline a hold is lost and stays lost, whatever arrives later; the reason stays the same too.
 //! - After `due` says anything but lost, `next` lies in the future: a loop around the two never spins.
 //! - All moments are whole milliseconds, rounded down, as the timers are: loss is told early rather than late.
@@ -194,6 +195,24 @@ impl Renewal {
             State::Uncertain { until }
         } else {
             State::Held { until }
+        }
+    }
+
+    /// How long ago this should have got on, if there is reason to doubt it.
+    pub fn overdue(&self, now: Moment) -> Option<Duration> {
+        (now < self.deadline() && self.doubtful(now)).then(|| now.since(self.next().at()))
+    }
+
+    /// Whether no attempt is under way or has failed: what the store says then is what was confirmed.
+    pub fn is_settled(&self) -> bool {
+        self.failures == 0 && !matches!(self.phase, Phase::InFlight { .. })
+    }
+
+    /// A look at the record shows another end than was confirmed: the nearer one counts, and a renewal is due at once.
+    pub fn look(&mut self, sent: Moment, remaining: Duration) {
+        self.end = self.end.min(self.terms.end(sent, remaining));
+        if let Phase::Waiting { due } = &mut self.phase {
+            *due = (*due).min(policy::tick(sent));
         }
     }
 

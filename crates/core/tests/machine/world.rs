@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bandog_core::backoff::Backoff;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::{Limits, Record};
-use bandog_core::lock::{Ask, OwnerId, Recovery, Settings};
+use bandog_core::lock::{Ask, OwnerId, Recovery, Settings, Vigil};
 use bandog_core::mode::Mode;
 use bandog_core::op::{Effect, Op, Patience, RecordView, Revoke, Target};
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -143,11 +143,12 @@ impl World {
             mode: self.mode(wish.mode),
             fair: wish.fair,
             patience: if wish.trying { Patience::Try } else { Patience::Queue },
+            since: clock,
             until: wish.wait.map(|wait| clock + millis(wait)),
             owner: wish.owner.map(|owner| OwnerId(u64::from(owner))),
             reentrant: wish.reentrant,
             terms,
-            max_hold: None,
+            vigil: Vigil::default(),
             recovery: Recovery::Notify,
         }
     }

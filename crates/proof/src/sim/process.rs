@@ -137,6 +137,7 @@ impl World {
                 }
             }
             Told::Lost(grip, reason) => self.lost(who, grip, &reason),
+            _ => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use bandog_conformance::history::{Hold, OPEN};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Recovery, Released, Slip};
+use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Recovery, Released, Slip, Vigil};
 use bandog_core::mode::Mode;
 use bandog_core::op::Patience;
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -139,11 +139,12 @@ impl World {
             mode: script.mode,
             fair: script.fair,
             patience,
+            since: now,
             until,
             owner,
             reentrant: false,
             terms,
-            max_hold: None,
+            vigil: Vigil::default(),
             recovery: Recovery::Notify,
         })
     }

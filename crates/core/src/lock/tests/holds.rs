@@ -139,7 +139,7 @@ fn a_revocation_is_a_loss_by_push_and_by_renewal() {
 
 #[test]
 fn a_hold_ends_at_its_maximum() {
-    let (mut lock, grip) = Lock::held(Ask { max_hold: Some(millis(5_000)), ..writer() });
+    let (mut lock, grip) = Lock::held(watched(Vigil { max_hold: Some(millis(5_000)), ..Vigil::default() }));
     lock.wait(4_999);
     assert_eq!(lock.losses(), []);
     lock.wait(1);

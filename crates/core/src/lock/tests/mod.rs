@@ -2,6 +2,7 @@
 //!
 //! Actions are told in words, `acquire #1`, `release #1 again #2`, and answered by naming them. `#n` is a claim's number.
 
+mod audits;
 mod cancels;
 mod claims;
 mod closing;
@@ -9,6 +10,7 @@ mod failures;
 mod holds;
 mod passing;
 mod pushes;
+mod regains;
 mod upgrades;
 
 use std::sync::Arc;
@@ -28,6 +30,8 @@ const LEASE: u64 = 30_000;
 /// The store's clock shows this when the client's shows nothing.
 const STORE: u64 = 1_000_000;
 const RUN: RunId = RunId(1);
+/// Of the watchdog.
+const PERIOD: u64 = 5_000;
 
 /// A machine and everything around it.
 struct Lock {
@@ -36,6 +40,7 @@ struct Lock {
     run: RunId,
     out: Vec<(String, Errand)>,
     lost: Vec<Grip>,
+    told: Vec<Event>,
 }
 
 impl Lock {
@@ -46,7 +51,7 @@ impl Lock {
     fn with(settings: Settings) -> Self {
         let client = Client::new(ClientId::from_random(7), Who::default());
         let machine = Machine::new(Arc::new(settings), client, 1);
-        Self { machine, now: Moment::ZERO, run: RUN, out: Vec::new(), lost: Vec::new() }
+        Self { machine, now: Moment::ZERO, run: RUN, out: Vec::new(), lost: Vec::new(), told: Vec::new() }
     }
 
     /// A machine whose first ask is granted at once.
@@ -183,6 +188,7 @@ impl Lock {
             match event {
                 Event::Ready(slip) => ready.push(slip),
                 Event::Lost(grip, _) => self.lost.push(grip),
+                other => self.told.push(other),
             }
         }
         ready
@@ -192,6 +198,18 @@ impl Lock {
     fn losses(&mut self) -> Vec<Grip> {
         self.ready();
         std::mem::take(&mut self.lost)
+    }
+
+    /// What was found and recovered since the last look, in words.
+    fn news(&mut self) -> Vec<String> {
+        self.ready();
+        let told = std::mem::take(&mut self.told);
+        told.iter().map(event_words).collect()
+    }
+
+    /// The watchdog makes its round.
+    fn audit(&mut self) -> Tally {
+        self.machine.handle_audit(self.now, millis(PERIOD))
     }
 
     /// Nothing is to be sent, nothing is under way, nobody waits.
@@ -218,6 +236,17 @@ fn release_words(release: &Release) -> String {
     let again = release.again.as_ref().map_or(String::new(), |claim| format!(" again #{}", claim.id.seq));
     let named = release.not_after.map_or(String::new(), |at| format!(" not after {}", at.millis() - STORE));
     format!("release #{}{named}{again}", release.id.seq)
+}
+
+fn event_words(event: &Event) -> String {
+    match event {
+        Event::Found { finding, .. } => format!("found {finding:?}"),
+        Event::Recovered { strategy, worked, token, .. } => {
+            let strategy = strategy.map_or("Repair".into(), |strategy| format!("{strategy:?}"));
+            format!("{strategy} {} under {}", if *worked { "worked" } else { "failed" }, token.stamp().micros())
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 fn told(why: &Why) -> String {
@@ -247,11 +276,12 @@ fn writer() -> Ask {
         mode: Mode::Exclusive,
         fair: false,
         patience: Patience::Queue,
+        since: Moment::ZERO,
         until: None,
         owner: None,
         reentrant: false,
         terms: terms(RenewalPolicy::default(), LEASE),
-        max_hold: None,
+        vigil: Vigil::default(),
         recovery: Recovery::Notify,
     }
 }
@@ -266,6 +296,10 @@ fn fair() -> Ask {
 
 fn owned(owner: u64) -> Ask {
     Ask { owner: Some(OwnerId(owner)), reentrant: true, ..writer() }
+}
+
+fn watched(vigil: Vigil) -> Ask {
+    Ask { vigil, ..writer() }
 }
 
 fn fixed() -> Ask {

@@ -1,0 +1,223 @@
+//! What the watchdog asks of a machine, every period: how the holds stand, whose record is to be looked at, and what came of
+//! that. The watchdog's thread calls [`Machine::handle_audit`]; the answers to its looks come back like any other.
+//!
+//! A look is a heartbeat that names the id of a hold: the store says what it knows of it and changes nothing.
+//!
+//! | finding | what is done about it |
+//! |---|---|
+//! | a renewal overdue or failing | caught up with; the next confirmation says that it worked |
+//! | a record without us | lost; [recovered](super::Recovery) as the hold wants it |
+//! | a lease end that does not fit | the nearer end is believed, and the hold renewed at once |
+//! | a holder that ended, stands still, or holds for too long | lost; recovered as the hold wants it, but never taken again |
+
+use std::time::Duration;
+
+use crate::op::{Grant, Heartbeat, Op, Renewal, Standing};
+use crate::time::Moment;
+use crate::token::Token;
+
+use super::ask::{Action, Ask, Errand, Event, Finding, Grip, Lane, LossReason, Recovery, Vigil};
+use super::hold::Hold;
+use super::holds::HoldKey;
+use super::regain::Regain;
+use super::{Machine, Todo};
+
+/// What a look at a record may be off by besides the drift of clocks and the time it takes.
+const JITTER: Duration = Duration::from_millis(100);
+
+/// What a hold needs to be watched for besides its lease; most need none of it.
+#[derive(Debug)]
+pub(super) struct Care {
+    vigil: Vigil,
+    progressed: Moment,
+    /// The token that the guard was given, if the hold was taken again since.
+    pub(super) origin: Option<Token>,
+    pub(super) regain: Option<Regain>,
+}
+
+impl Care {
+    pub(super) fn of(now: Moment, ask: &Ask) -> Option<Box<Self>> {
+        let vigil = Vigil { alert_wait: None, ..ask.vigil };
+        let needed = vigil != Vigil::default() || ask.recovery == Recovery::Reacquire;
+        needed.then(|| Box::new(Self { vigil, progressed: now, origin: None, regain: None }))
+    }
+
+    pub(super) fn retry_at(&self) -> Option<Moment> {
+        self.regain.as_ref().and_then(|regain| regain.retry_at)
+    }
+}
+
+/// One machine in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Live holds.
+    pub holds: usize,
+    /// Those among them that are in doubt.
+    pub uncertain: usize,
+    /// Whoever waits here.
+    pub waiters: usize,
+}
+
+impl Hold {
+    fn vigil(&self) -> Vigil {
+        self.care.as_ref().map(|care| care.vigil).unwrap_or_default()
+    }
+
+    pub(super) fn max_hold(&self) -> Option<Duration> {
+        self.vigil().max_hold
+    }
+
+    pub(super) fn origin(&self) -> Option<Token> {
+        self.care.as_ref().and_then(|care| care.origin)
+    }
+
+    fn stands_still(&self, now: Moment) -> bool {
+        let silent = |care: &Care| care.vigil.progress.is_some_and(|within| now.since(care.progressed) > within);
+        self.care.as_deref().is_some_and(silent)
+    }
+}
+
+/// Whether a limit was passed within the last `period`: said once, without a note of it.
+fn just_passed(now: Moment, since: Moment, limit: Duration, period: Duration) -> bool {
+    let by = now.since(since);
+    by > limit && by <= limit.saturating_add(period)
+}
+
+impl Machine {
+    /// The watchdog looks: judges every hold, and asks for the records that no answer has named for `period`, which is
+    /// also the time since it last looked.
+    pub fn handle_audit(&mut self, now: Moment, period: Duration) -> Tally {
+        let mut tally = Tally { waiters: self.slips.waiting().len(), ..Tally::default() };
+        let live: Vec<HoldKey> =
+            self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| key).collect();
+        for key in live {
+            self.audit(now, key, period);
+            let Some(hold) = self.holds.get(key).filter(|hold| hold.loss.is_none()) else { continue };
+            tally.holds += 1;
+            tally.uncertain += usize::from(hold.doubted || hold.keeping.overdue(now).is_some());
+        }
+        self.alert_waits(now, period);
+        tally
+    }
+
+    fn audit(&mut self, now: Moment, key: HoldKey, period: Duration) {
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.unpicked.is_none()) else { return };
+        let (grip, token) = (Grip(key), hold.token());
+        if hold.stands_still(now) {
+            return self.lose(now, grip, LossReason::NoProgress);
+        }
+        if let Some(overdue) = hold.keeping.overdue(now) {
+            hold.repairing = true;
+            self.events.push_back(Event::Found { grip, token, finding: Finding::Renewal { overdue } });
+        } else if now.since(hold.seen) >= period {
+            self.todo.push_back(Todo::Look(grip));
+        }
+        self.alert_hold(now, key, period);
+        self.attend(now, key);
+    }
+
+    fn alert_hold(&mut self, now: Moment, key: HoldKey, period: Duration) {
+        let Some(hold) = self.holds.get(key) else { return };
+        if let Some(limit) = hold.vigil().alert_hold
+            && just_passed(now, hold.since, limit, period)
+        {
+            self.events.push_back(Event::HeldLong { grip: Grip(key), held: now.since(hold.since), limit });
+        }
+    }
+
+    fn alert_waits(&mut self, now: Moment, period: Duration) {
+        for slip in self.slips.waiting() {
+            let Some(ask) = self.slips.ask(slip) else { continue };
+            if let Some(limit) = ask.vigil.alert_wait
+                && just_passed(now, ask.since, limit, period)
+            {
+                self.events.push_back(Event::WaitedLong { waited: now.since(ask.since), limit });
+            }
+        }
+    }
+
+    /// The holder says that it gets on.
+    pub fn handle_progress(&mut self, now: Moment, grip: Grip) {
+        if let Some(care) = self.holds.get_mut(grip.0).and_then(|hold| hold.care.as_mut()) {
+            care.progressed = now;
+        }
+    }
+
+    /// The task that a hold was bound to has ended.
+    pub fn handle_task_ended(&mut self, now: Moment, grip: Grip) {
+        self.lose(now, grip, LossReason::TaskEnded);
+    }
+
+    pub(super) fn look_action(&self, now: Moment, grip: Grip) -> Option<Action> {
+        let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
+        // As long as any heartbeat of ours keeps an inbox alive: none is cut short.
+        let beat = Heartbeat { inbox: self.client.inbox(), ids: vec![hold.id], alive: self.settings.window * 2 };
+        let errand = Errand::Look { grip, seq: hold.id.seq, sent: now };
+        Some(Action { errand, op: Op::Heartbeat(beat), lane: Lane::Renewals })
+    }
+
+    pub(super) fn on_look(&mut self, now: Moment, hold: (Grip, u64, Moment), standing: Option<&Standing>) {
+        let (grip, seq, sent) = hold;
+        let Some(hold) = self.holds.get(grip.0).filter(|hold| hold.id.seq == seq && hold.loss.is_none()) else {
+            return;
+        };
+        match standing {
+            Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => self.on_sight(now, grip, sent, grant),
+            Some(Standing::Granted(_) | Standing::Gone) => {
+                self.on_renewal(now, (grip, seq, sent), None, Renewal::NotHolder);
+            }
+            Some(Standing::Queued(_)) | None => {}
+        }
+    }
+
+    /// The record names us. Its lease end must be where the last answer put it.
+    fn on_sight(&mut self, now: Moment, grip: Grip, sent: Moment, grant: &Grant) {
+        let (drift, response) = (self.settings.drift, self.settings.response);
+        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+        if hold.seen >= sent {
+            // Overtaken by a renewal: this is how it stood before.
+            return;
+        }
+        hold.seen = sent;
+        hold.doubted = false;
+        let (end, believed) = (drift.deadline(sent, grant.remaining), hold.deadline());
+        let margin = hold.lease.length().saturating_sub(drift.safe(hold.lease.length())) + JITTER;
+        let nearer = believed.since(end) > margin + now.since(sent);
+        let further = end.since(believed) > margin + response && hold.keeping.is_settled();
+        if !nearer && !further {
+            return;
+        }
+        let (remaining, expected) = (grant.remaining, believed.since(sent));
+        hold.keeping.look(sent, grant.remaining);
+        hold.repairing = true;
+        let (token, finding) = (hold.token(), Finding::LeaseEnd { remaining, expected });
+        self.events.push_back(Event::Found { grip, token, finding });
+        self.attend(now, grip.0);
+    }
+
+    /// Says what a loss amounts to. Orders are no findings, and a lease that was to end has ended.
+    pub(super) fn note_found(&mut self, grip: Grip, reason: &LossReason) {
+        let Some(hold) = self.holds.get(grip.0) else { return };
+        let token = hold.token();
+        let finding = match reason {
+            LossReason::Expired if hold.keeping.terms().is_limited() => return,
+            LossReason::Expired | LossReason::Unreachable => Finding::Renewal { overdue: Duration::ZERO },
+            LossReason::Gone => Finding::Record,
+            LossReason::MaxHold | LossReason::OwnerEnded | LossReason::TaskEnded | LossReason::NoProgress => {
+                Finding::Holder
+            }
+            LossReason::Revoked(_) | LossReason::Shutdown => return,
+        };
+        self.note_repaired(grip, false);
+        self.events.push_back(Event::Found { grip, token, finding });
+    }
+
+    /// A repair has come to its end, if one was under way.
+    pub(super) fn note_repaired(&mut self, grip: Grip, worked: bool) {
+        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+        if std::mem::take(&mut hold.repairing) {
+            let token = hold.token();
+            self.events.push_back(Event::Recovered { grip, strategy: None, worked, token });
+        }
+    }
+}

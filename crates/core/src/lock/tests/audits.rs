@@ -1,0 +1,207 @@
+//! The watchdog's round: what it finds, whose record it looks at, and what it does about it.
+
+use super::*;
+
+fn seen(stamp: u64, remaining: u64) -> Body {
+    standing(Standing::Granted(grant(stamp, remaining, NOBODY)))
+}
+
+#[test]
+fn a_healthy_hold_is_looked_at_only_when_no_answer_named_it_for_a_period() {
+    let (mut lock, _) = Lock::held(writer());
+    lock.wait(PERIOD - 1);
+    assert_eq!(lock.audit(), Tally { holds: 1, uncertain: 0, waiters: 0 });
+    assert_eq!(lock.actions().len(), 0, "the grant itself is younger than a period");
+    lock.wait(1);
+    lock.audit();
+    assert_eq!(lock.actions(), ["heartbeat #1"]);
+    lock.answer("heartbeat #1", seen(10, LEASE - PERIOD));
+    lock.wait(PERIOD);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed(10));
+    lock.audit();
+    assert_eq!((lock.actions(), lock.news()), (vec![], vec![]), "a fresh renewal is the check");
+}
+
+#[test]
+fn a_record_without_us_is_a_loss() {
+    for body in [standing(Standing::Gone), seen(99, LEASE)] {
+        let (mut lock, grip) = Lock::held(writer());
+        lock.wait(PERIOD);
+        lock.audit();
+        lock.actions();
+        lock.answer("heartbeat #1", body);
+        assert_eq!(lock.state(grip), "lost: the store no longer knows this hold");
+        assert_eq!(lock.news(), ["found Record", "Notify worked under 10"]);
+    }
+}
+
+#[test]
+fn a_nearer_lease_end_is_believed_and_renewed_at_once() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.wait(PERIOD);
+    lock.audit();
+    lock.actions();
+    lock.answer("heartbeat #1", seen(10, 12_000));
+    assert_eq!(lock.state(grip), "held to 16878", "5 s and 12 s, less the margin");
+    assert_eq!(lock.news(), ["found LeaseEnd { remaining: 12s, expected: 24.698s }"]);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed(10));
+    assert_eq!(lock.state(grip), "held to 34698");
+    assert_eq!(lock.news(), ["Repair worked under 10"]);
+}
+
+#[test]
+fn the_nearer_lease_end_of_a_fixed_lease_is_its_deadline() {
+    let (mut lock, grip) = Lock::held(fixed());
+    lock.wait(PERIOD);
+    lock.audit();
+    lock.actions();
+    lock.answer("heartbeat #1", seen(10, 12_000));
+    assert_eq!(lock.actions().len(), 0);
+    lock.wait(11_878);
+    assert_eq!(lock.losses(), [grip]);
+}
+
+#[test]
+fn a_lease_end_too_far_away_is_found_too() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.wait(9_000);
+    lock.audit();
+    lock.actions();
+    lock.answer("heartbeat #1", seen(10, LEASE));
+    assert_eq!(lock.state(grip), "held to 29698", "what was confirmed counts");
+    assert_eq!(lock.news(), ["found LeaseEnd { remaining: 30s, expected: 20.698s }"]);
+    assert_eq!(lock.actions(), ["renew #1"]);
+}
+
+#[test]
+fn a_look_that_a_renewal_overtook_says_nothing() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.wait(9_999);
+    lock.audit();
+    lock.wait(1);
+    assert_eq!(lock.actions(), ["heartbeat #1", "renew #1"]);
+    lock.answer("renew #1", renewed(10));
+    lock.answer("heartbeat #1", seen(10, 1_000));
+    assert_eq!((lock.state(grip).as_str(), lock.news()), ("held to 39698", vec![]));
+}
+
+#[test]
+fn clocks_that_drift_and_answers_that_take_time_are_no_finding() {
+    let (mut lock, _) = Lock::held(writer());
+    lock.wait(PERIOD);
+    lock.audit();
+    lock.actions();
+    lock.pause(1_500);
+    // 1 % of drift, and looked at when the answer set out.
+    lock.answer("heartbeat #1", seen(10, LEASE - PERIOD - 1_500 - 300));
+    assert_eq!(lock.news().len(), 0);
+}
+
+#[test]
+fn a_renewal_that_nobody_made_is_caught_up_with() {
+    let (mut lock, grip) = Lock::held(writer());
+    // The timers stand still.
+    lock.pause(21_000);
+    assert_eq!(lock.audit(), Tally { holds: 1, uncertain: 0, waiters: 0 }, "its renewal is on its way");
+    assert_eq!(lock.news(), ["found Renewal { overdue: 11s }"]);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed(10));
+    assert_eq!(lock.news(), ["Repair worked under 10"]);
+    assert_eq!(lock.state(grip), "held to 50698");
+}
+
+#[test]
+fn a_renewal_that_fails_to_the_end_is_a_repair_that_failed() {
+    let (mut lock, grip) = Lock::held(writer());
+    while lock.losses().is_empty() {
+        lock.audit();
+        lock.wait(1_000);
+        lock.actions().iter().for_each(|action| lock.lose_answer(action));
+    }
+    assert_eq!(lock.state(grip), "lost: the store did not confirm a renewal in time");
+    let news = lock.news();
+    assert!(news[0].starts_with("found Renewal"), "{news:?}");
+    assert_eq!(
+        news[news.len() - 3..],
+        ["Repair failed under 10", "found Renewal { overdue: 0ns }", "Notify worked under 10"]
+    );
+}
+
+#[test]
+fn a_holder_without_progress_loses_its_hold() {
+    let (mut lock, grip) = Lock::held(watched(Vigil { progress: Some(millis(8_000)), ..Vigil::default() }));
+    for _ in 0..3 {
+        lock.wait(7_000);
+        lock.actions()
+            .iter()
+            .filter(|action| action.starts_with("renew"))
+            .for_each(|renew| lock.answer(renew, renewed(10)));
+        lock.audit();
+        lock.machine.handle_progress(lock.now, grip);
+    }
+    assert_eq!(lock.losses(), []);
+    lock.wait(8_001);
+    lock.audit();
+    assert_eq!(lock.state(grip), "lost: its holder gave no sign of progress for too long");
+    assert_eq!(lock.news(), ["found Holder", "Notify worked under 10"]);
+}
+
+#[test]
+fn a_task_that_ended_loses_its_hold_and_may_free_it() {
+    for (recovery, sent) in
+        [(Recovery::Notify, vec![]), (Recovery::Release, vec!["release #1"]), (Recovery::Reacquire, vec![])]
+    {
+        let (mut lock, grip) = Lock::held(Ask { recovery, ..writer() });
+        lock.machine.handle_task_ended(lock.now, grip);
+        assert_eq!(lock.state(grip), "lost: the task that it was bound to ended");
+        assert_eq!(lock.actions(), sent, "{recovery:?}");
+    }
+}
+
+#[test]
+fn what_is_released_for_recovery_says_whether_it_worked() {
+    let (mut lock, grip) = Lock::held(Ask { recovery: Recovery::Release, ..writer() });
+    lock.machine.handle_task_ended(lock.now, grip);
+    lock.actions();
+    assert_eq!(lock.news(), ["found Holder"]);
+    lock.answer("release #1", released());
+    assert_eq!(lock.news(), ["Release worked under 10"]);
+
+    let (mut lock, grip) = Lock::held(Ask { recovery: Recovery::Release, ..writer() });
+    lock.machine.handle_task_ended(lock.now, grip);
+    lock.actions();
+    lock.refuse("release #1", StoreErrorKind::Denied);
+    assert_eq!(lock.news(), ["found Holder", "Release failed under 10"]);
+}
+
+#[test]
+fn long_holds_and_waits_are_told_once_while_they_last() {
+    let vigil = Vigil { alert_hold: Some(millis(7_000)), alert_wait: Some(millis(2_000)), ..Vigil::default() };
+    let (mut lock, _) = Lock::held(watched(vigil));
+    lock.ask(watched(vigil));
+    let rounds: Vec<Vec<String>> = (0..4)
+        .map(|_| {
+            lock.wait(PERIOD);
+            lock.actions().iter().for_each(|renew| {
+                lock.answer(renew, if renew.starts_with("renew") { renewed(10) } else { seen(10, LEASE - PERIOD) });
+            });
+            lock.audit();
+            lock.news().into_iter().map(|words| words.split(' ').next().unwrap_or_default().to_owned()).collect()
+        })
+        .collect();
+    assert_eq!(rounds, [vec!["WaitedLong"], vec!["HeldLong"], vec![], vec![]]);
+}
+
+#[test]
+fn orders_and_leases_that_were_to_end_are_no_findings() {
+    let (mut lock, grip) = Lock::held(fixed());
+    lock.wait(LEASE);
+    assert_eq!(lock.losses(), [grip]);
+    assert_eq!(lock.news().len(), 0);
+
+    let (mut lock, _) = Lock::held(writer());
+    lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+    assert_eq!(lock.news().len(), 0);
+}

@@ -1,0 +1,121 @@
+//! A lost hold that is taken again: only with the store's proof, under a new token, and never against anybody's will.
+
+use super::*;
+
+fn stubborn() -> Ask {
+    Ask { recovery: Recovery::Reacquire, ..writer() }
+}
+
+fn overtaken(last: u64) -> Verdict {
+    Verdict::Refused(Refusal::Overtaken { last: Stamp::from_micros(last) })
+}
+
+/// A hold whose lease ran out, with its attempt under way.
+fn lapsed() -> (Lock, Grip) {
+    let (mut lock, grip) = Lock::held(stubborn());
+    lock.pause(LEASE);
+    lock.machine.handle_timeout(lock.now);
+    assert_eq!(lock.losses(), [grip], "told all the same");
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    (lock, grip)
+}
+
+#[test]
+fn the_claim_names_the_stamp_that_must_be_the_last() {
+    let (mut lock, _) = Lock::held(stubborn());
+    lock.pause(LEASE);
+    lock.machine.handle_timeout(lock.now);
+    let action = lock.machine.poll_action(lock.now, || LeaseTime::from_millis(STORE)).map(|action| action.op);
+    let Some(Op::Release(Release { again: Some(claim), .. })) = action else { panic!("{action:?}") };
+    assert_eq!((claim.after, claim.patience), (Some(Stamp::from_micros(10)), Patience::Try));
+}
+
+#[test]
+fn with_proof_it_is_held_again_under_a_new_token() {
+    let (mut lock, grip) = lapsed();
+    let given = lock.machine.token(grip).unwrap();
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    assert_eq!(lock.state(grip), "held to 59698");
+    assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire worked under 77"]);
+    let now = lock.machine.token(grip).unwrap();
+    assert!(now > given && lock.machine.belongs(grip, given) && lock.machine.belongs(grip, now));
+    lock.wait(10_000);
+    assert_eq!(lock.actions(), ["renew #2"], "kept like any other");
+    lock.answer("renew #2", renewed(77));
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #2"]);
+}
+
+#[test]
+fn without_proof_it_stays_lost() {
+    for verdict in [overtaken(11), overtaken(0), Verdict::Busy(None)] {
+        let (mut lock, grip) = lapsed();
+        lock.answer("release #1 again #2", again(verdict));
+        assert_eq!(lock.state(grip), "lost: the lease ran out before it was renewed");
+        assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire failed under 10"]);
+        lock.wait(60_000);
+        lock.release(grip);
+        assert_eq!(lock.actions(), ["release #1"]);
+    }
+}
+
+#[test]
+fn a_silent_store_is_asked_again_for_a_while() {
+    let (mut lock, grip) = lapsed();
+    lock.lose_answer("release #1 again #2");
+    let mut asked = 0;
+    for _ in 0..30 {
+        lock.wait(500);
+        for action in lock.actions() {
+            asked += usize::from(action.contains("again"));
+            lock.lose_answer(&action);
+        }
+    }
+    assert!(asked >= 3, "asked {asked} times");
+    assert_eq!(lock.news().last().map(String::as_str), Some("Reacquire failed under 10"));
+    assert!(lock.state(grip).starts_with("lost"));
+}
+
+#[test]
+fn a_guard_that_is_dropped_meanwhile_gives_back_what_comes() {
+    let (mut lock, grip) = lapsed();
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"]);
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    assert_eq!(lock.actions(), ["release #2"]);
+    lock.answer("release #1", parted(Parted::Nothing));
+    lock.answer("release #2", released());
+    assert!(lock.is_at_rest());
+}
+
+#[test]
+fn an_answer_later_than_its_lease_is_not_believed() {
+    let (mut lock, grip) = lapsed();
+    lock.pause(LEASE);
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    assert_eq!(lock.state(grip), "lost: the lease ran out before it was renewed");
+    assert_eq!(lock.actions(), ["release #2"]);
+}
+
+#[test]
+fn what_was_revoked_used_up_or_shut_down_is_not_taken_again() {
+    let (mut lock, _) = Lock::held(stubborn());
+    lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+    assert_eq!(lock.actions().len(), 0);
+
+    let (mut lock, _) = Lock::held(Ask { recovery: Recovery::Reacquire, ..fixed() });
+    lock.wait(LEASE);
+    assert_eq!(lock.actions().len(), 0);
+
+    let (mut lock, _) = Lock::held(stubborn());
+    lock.machine.handle_close(lock.now);
+    assert_eq!(lock.actions(), ["release #1"]);
+}
+
+#[test]
+fn a_hold_that_comes_back_after_a_shutdown_is_released() {
+    let (mut lock, _) = lapsed();
+    lock.machine.handle_close(lock.now);
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    assert_eq!(lock.actions(), ["release #2"]);
+}
