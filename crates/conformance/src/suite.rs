@@ -41,6 +41,7 @@ macro_rules! __promises {
                 capabilities_are_the_same_on_every_lane
                 what_is_denied_is_refused
                 in_process_answers_at_once
+                probes_are_answered_on_every_way
             }
             cancel {
                 a_queued_claim_can_be_cancelled
@@ -82,6 +83,8 @@ macro_rules! __promises {
                 a_heartbeat_never_queues
                 a_heartbeat_lengthens_no_lease
                 standings_come_in_order
+                a_heartbeat_looks_at_a_hold
+                a_heartbeat_finds_no_hold_that_ended
             }
             inspect {
                 an_unknown_lock_has_no_record
@@ -175,6 +178,12 @@ macro_rules! __promises {
                 a_ballot_is_a_floor
                 a_stamp_ahead_of_the_clock_is_remembered
                 waiters_are_told_the_last_stamp
+                after_is_only_granted_to_the_successor
+                after_is_refused_when_the_record_is_gone
+                after_is_judged_before_the_queue
+                after_is_judged_behind_the_hand_off
+                after_is_not_judged_again
+                after_is_judged_for_an_upgrade
             }
             upgrade {
                 the_only_reader_upgrades_at_once

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 
 use bandog_core::holder::HolderId;
 use bandog_core::op::{Body, Claim, Op, Patience, Release, Renew, Renewal, Verdict};
-use bandog_core::store::{Capabilities, Listing, Outcome, StoreErrorKind};
+use bandog_core::store::{Capabilities, Listing, Outcome, StoreErrorKind, Way};
 
 use crate::bench::{Bench, BoxFuture, Need, Proof, Skip};
 use crate::run::together;
@@ -152,5 +152,19 @@ pub async fn in_process_answers_at_once(bench: &Bench) -> Proof {
     let mut answer = ann.store.apply(ann.name.clone(), Op::Acquire(ann.ask()));
     let polled = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(Ok(_))), "{polled:?}");
+    Ok(())
+}
+
+/// Every handle answers when it is asked for nothing but an answer, on the connection that it has.
+pub async fn probes_are_answered_on_every_way(bench: &Bench) -> Proof {
+    let [_listens] = bench.cast("probe").await;
+    for store in [bench.store.lane(), bench.store.lane()] {
+        for way in [Way::Calls, Way::News] {
+            let probe = async || store.probe(way).await.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+            let first = probe().await;
+            assert!(first.opened > 0, "{way:?}: {first:?}");
+            assert_eq!(probe().await, first, "{way:?}: nothing broke in between");
+        }
+    }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! A heartbeat keeps a client's places and tells how its claims stand; it changes nothing else.
 
-use bandog_core::op::{Parted, Standing};
+use bandog_core::op::{Body, Heartbeat, Op, Parted, Standing};
 
-use super::{granted, is_queued};
-use crate::bench::{Bench, Need, Proof};
+use super::{granted, is_queued, same_time};
+use crate::bench::{Bench, Need, Proof, Skip};
 
 /// A waiter that beats keeps its place beyond two claim windows.
 pub async fn a_heartbeat_keeps_the_place(bench: &Bench) -> Proof {
@@ -100,5 +100,41 @@ pub async fn standings_come_in_order(bench: &Bench) -> Proof {
     };
     assert_eq!((behind.ahead, head.ahead, grant.stamp), (1, 0, hold.stamp()));
     assert_eq!(grant.line.waiters, 2);
+    Ok(())
+}
+
+/// Asked about a hold, a heartbeat tells its stamp and what remains of its lease, and leaves it as it is.
+pub async fn a_heartbeat_looks_at_a_hold(bench: &Bench) -> Proof {
+    let [ann] = bench.cast("looks").await;
+    let hold = ann.holds(ann.ask()).await;
+    for _ in 0..2 {
+        bench.time.pass(bench.terms.grace).await;
+        let (inbox, ids) = (ann.client.inbox(), vec![hold.id()]);
+        let reply = ann.send(Op::Heartbeat(Heartbeat { inbox, ids, alive: bench.terms.long * 2 })).await;
+        let Body::Standings(standings) = &reply.body else { panic!("{reply:?}") };
+        let [Standing::Granted(grant)] = &standings[..] else { panic!("expected the hold, found {standings:?}") };
+        assert_eq!(grant.stamp, hold.stamp());
+        assert!(same_time(reply.at + grant.remaining, hold.end()), "{grant:?} at {:?} for {hold:?}", reply.at);
+    }
+    Ok(())
+}
+
+/// A hold that ran out, that another has followed, or whose record is gone, is gone.
+pub async fn a_heartbeat_finds_no_hold_that_ended(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("ended").await;
+    let dead = ann.holds(ann.ask_briefly()).await;
+    ann.stands(dead.id()).await;
+    bench.outlast(bench.terms.lease).await;
+    assert_eq!(ann.stands(dead.id()).await, Standing::Gone, "it ran out");
+    let next = bob.holds(bob.ask()).await;
+    assert_eq!(ann.stands(dead.id()).await, Standing::Gone, "another holds");
+    assert_eq!(granted(&bob.stands(next.id()).await), next.stamp());
+    bob.releases(next.id()).await;
+    let retention = bench.terms.retention.ok_or(Skip("the retention is too long to wait for"))?;
+    let [cat] = bench.cast("record").await;
+    let last = cat.holds(cat.ask()).await;
+    cat.releases(last.id()).await;
+    bench.outlast(retention).await;
+    assert_eq!(cat.stands(last.id()).await, Standing::Gone, "there is no record");
     Ok(())
 }

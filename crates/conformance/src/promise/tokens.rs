@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use bandog_core::op::Claim;
+use bandog_core::op::{Claim, Refusal, Release, Verdict};
 use bandog_core::token::Stamp;
 
+use crate::actor::{Actor, Held};
 use crate::bench::{Bench, Need, Proof, Skip};
 
 /// Stamps grow from hold to hold.
@@ -97,6 +98,110 @@ pub async fn waiters_are_told_the_last_stamp(bench: &Bench) -> Proof {
     ann.releases(hold.id()).await;
     assert!(bob.is_pushed(&place).await > hold.stamp());
     Ok(())
+}
+
+/// Who asks to follow a stamp is granted only if it is the last one: also when that hold ran out, and not when somebody held in
+/// between.
+pub async fn after_is_only_granted_to_the_successor(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing])?;
+    let [ann, bob] = bench.cast("successor").await;
+    let first = ann.holds(ann.ask()).await;
+    ann.releases(first.id()).await;
+    let second = ann.holds(Claim { after: Some(first.stamp()), ..ann.ask_briefly() }).await;
+    assert!(second.stamp() > first.stamp(), "{second:?}");
+    bench.outlast(bench.terms.lease).await;
+    let third = ann.holds(after(&ann, second.stamp())).await;
+    ann.releases(third.id()).await;
+    let between = bob.holds(bob.ask()).await;
+    bob.releases(between.id()).await;
+    for stamp in [third.stamp(), between.stamp().next(), Stamp::ZERO] {
+        let overtaken = Refusal::Overtaken { last: between.stamp() };
+        assert_eq!(ann.is_refused(&after(&ann, stamp)).await, overtaken, "after {stamp:?}");
+    }
+    ann.holds(after(&ann, between.stamp())).await;
+    Ok(())
+}
+
+/// A record that is gone proves nothing.
+pub async fn after_is_refused_when_the_record_is_gone(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing])?;
+    let retention = bench.terms.retention.ok_or(Skip("the retention is too long to wait for"))?;
+    let [ann] = bench.cast("gone").await;
+    let hold = ann.holds(ann.ask()).await;
+    ann.releases(hold.id()).await;
+    bench.outlast(retention).await;
+    assert_eq!(ann.is_refused(&after(&ann, hold.stamp())).await, Refusal::Overtaken { last: Stamp::ZERO });
+    ann.holds(ann.ask()).await;
+    Ok(())
+}
+
+/// Who was overtaken is told so and neither waits nor hears that the lock is busy; who was not, does.
+pub async fn after_is_judged_before_the_queue(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing, Need::Queue])?;
+    let [ann, bob, cat] = bench.cast("judged").await;
+    let first = ann.holds(ann.ask()).await;
+    ann.releases(first.id()).await;
+    let second = bob.holds(bob.ask()).await;
+    for claim in [ann.ask(), ann.ask_now()] {
+        let claim = Claim { after: Some(first.stamp()), ..claim };
+        assert_eq!(ann.is_refused(&claim).await, Refusal::Overtaken { last: second.stamp() });
+    }
+    ann.finds_busy(Claim { after: Some(second.stamp()), ..ann.ask_now() }).await;
+    let place = ann.waits(after(&ann, second.stamp())).await;
+    // It was judged: those who come in between do not matter any more.
+    let next = cat.waits(cat.ask()).await;
+    bob.releases(second.id()).await;
+    let third = ann.picks_up(&place).await;
+    ann.releases(third.id()).await;
+    cat.picks_up(&next).await;
+    Ok(())
+}
+
+/// Within a release it is judged after the hand-off: whoever waited has overtaken the one who comes back.
+pub async fn after_is_judged_behind_the_hand_off(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing, Need::Queue])?;
+    let [ann, bob] = bench.cast("hand-off").await;
+    let first = ann.holds(ann.ask()).await;
+    let again = |hold: &Held| {
+        let claim = after(&ann, hold.stamp());
+        (claim.clone(), Release { id: hold.id(), not_after: None, again: Some(Box::new(claim)) })
+    };
+    let (claim, release) = again(&first);
+    let Some(Verdict::Granted(grant)) = ann.parts(release).await.again else { panic!("nobody waited") };
+    let second = Held { claim, grant, at: ann.now() };
+    let place = bob.waits(bob.ask()).await;
+    let verdict = ann.parts(again(&second).1).await.again;
+    let stamp = bob.is_pushed(&place).await;
+    assert_eq!(verdict, Some(Verdict::Refused(Refusal::Overtaken { last: stamp })));
+    Ok(())
+}
+
+/// A resend is answered by what the claim is now, whoever was to be followed.
+pub async fn after_is_not_judged_again(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing])?;
+    let [ann] = bench.cast("resend").await;
+    let first = ann.holds(ann.ask()).await;
+    ann.releases(first.id()).await;
+    let second = ann.holds(after(&ann, first.stamp())).await;
+    assert_eq!(ann.holds(second.claim.clone()).await.stamp(), second.stamp());
+    Ok(())
+}
+
+/// An upgrade may ask for it like every claim.
+pub async fn after_is_judged_for_an_upgrade(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing, Need::Shared])?;
+    let [ann, bob] = bench.cast("upgrade").await;
+    let (one, two) = (ann.holds(ann.ask_shared()).await, bob.holds(bob.ask_shared()).await);
+    bob.releases(two.id()).await;
+    let overtaken = Refusal::Overtaken { last: two.stamp() };
+    assert_eq!(ann.upgrades(one.id(), &after(&ann, one.stamp())).await, Verdict::Refused(overtaken));
+    let verdict = ann.upgrades(one.id(), &after(&ann, two.stamp())).await;
+    assert!(matches!(verdict, Verdict::Granted(grant) if grant.stamp > two.stamp()), "{verdict:?}");
+    Ok(())
+}
+
+fn after(actor: &Actor, stamp: Stamp) -> Claim {
+    Claim { after: Some(stamp), ..actor.ask() }
 }
 
 fn ahead(stamp: Stamp, by: Duration) -> Stamp {

@@ -1,12 +1,12 @@
 //! Mutants that mishandle the calls themselves: names, batches, lanes, listings, what they say about themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bandog_core::ledger::{Applied, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, RecordView, Reply};
-use bandog_core::store::{Capabilities, Listing, Page, Store, StoreError};
+use bandog_core::store::{Capabilities, Listing, Page, Pulse, Store, StoreError, Way};
 use bandog_core::time::{LeaseTime, Now};
 
 use super::Mutant;
@@ -105,6 +105,19 @@ mutant!(Changeable {
     }
 });
 
+mutant!(Mute {
+    fn probe(&self, way: Way) -> Result<Pulse, StoreError> {
+        if way == Way::News { Err(StoreError::unknown("nobody hears")) } else { Ok(Pulse { opened: 1 }) }
+    }
+});
+struct Wasteful(AtomicU64);
+
+impl Twist for Wasteful {
+    fn probe(&self, _: Way) -> Result<Pulse, StoreError> {
+        Ok(Pulse { opened: self.0.fetch_add(1, Ordering::Relaxed) + 1 })
+    }
+}
+
 pub(crate) fn all() -> Vec<Mutant> {
     let full = Capabilities::FULL;
     vec![
@@ -127,6 +140,8 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("lets calls overtake each other", Arc::new(Uneven(AtomicBool::new(false)))),
         ("delivers while it is locked", Arc::new(Inside)),
         ("keeps everything for ever", Arc::new(Hoarder)),
+        ("does not answer where it hears", Arc::new(Mute)),
+        ("connects for every probe", Arc::new(Wasteful(AtomicU64::new(0)))),
         ("says something else on every lane", Arc::new(Changeable)),
         ("denies readers and serves them", Arc::new(Able(Capabilities { shared: false, ..full }))),
         ("denies semaphores and serves them", Arc::new(Able(Capabilities { permits: false, ..full }))),

@@ -37,7 +37,7 @@ fn claims(op: &mut Op, change: impl Fn(&mut Claim)) {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misread: [(&str, Misreading); 25] = [
+    let misread: [(&str, Misreading); 28] = [
         ("forgets expiry", |_, now| now.lease = LeaseTime::ZERO),
         ("halves leases", |op, _| claims(op, |claim| claim.lease = half(claim))),
         ("ignores the length of a renewal", |op, _| {
@@ -75,6 +75,17 @@ pub(crate) fn all() -> Vec<Mutant> {
             }
         }),
         ("ignores ballots", |op, _| claims(op, |claim| claim.ballot = None)),
+        ("lets anybody follow", |op, _| claims(op, |claim| claim.after = None)),
+        ("lets anybody follow within a release", |op, _| {
+            if let Op::Release(Release { again: Some(claim), .. }) = op {
+                claim.after = None;
+            }
+        }),
+        ("lets any upgrade follow", |op, _| {
+            if let Op::Upgrade(upgrade) = op {
+                upgrade.claim.after = None;
+            }
+        }),
         ("forgets fairness", |op, _| claims(op, |claim| claim.fair = false)),
         ("makes readers exclusive", |op, _| claims(op, |claim| claim.mode = alone(claim.mode))),
         ("makes writers readers", |op, _| claims(op, |claim| claim.mode = together(claim.mode))),

@@ -26,7 +26,7 @@ impl Twist for Misspeak {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misspeak: [(&str, Misspeaking); 24] = [
+    let misspeak: [(&str, Misspeaking); 26] = [
         ("pushes nothing", |_, applied| applied.effects.clear()),
         ("pushes twice", |_, applied| applied.effects.extend(applied.effects.clone())),
         ("keeps waiters secret", |_, applied| {
@@ -92,6 +92,20 @@ pub(crate) fn all() -> Vec<Mutant> {
             if let Body::Standings(standings) = &mut applied.reply.body {
                 let granted = standings.iter_mut().filter(|standing| matches!(standing, Standing::Granted(_)));
                 granted.for_each(|standing| *standing = Standing::Gone);
+            }
+        }),
+        ("stretches leases in heartbeats", |_, applied| {
+            if let Body::Standings(standings) = &mut applied.reply.body {
+                for standing in standings {
+                    if let Standing::Granted(grant) = standing {
+                        grant.remaining += Duration::from_millis(5);
+                    }
+                }
+            }
+        }),
+        ("does not tell who came in between", |_, applied| {
+            if let Body::Verdict(Verdict::Refused(Refusal::Overtaken { last })) = &mut applied.reply.body {
+                *last = Stamp::ZERO;
             }
         }),
         ("shuffles standings", |_, applied| {

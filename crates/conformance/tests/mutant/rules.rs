@@ -10,7 +10,7 @@ use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
 use bandog_core::op::{
-    Body, Claim, Downgraded, Heartbeat, Op, Parted, Patience, Refusal, Release, Renew, Renewal, Revoke, Revoked,
+    Body, Claim, Downgraded, Grant, Heartbeat, Op, Parted, Patience, Refusal, Release, Renew, Renewal, Revoke, Revoked,
     Standing, Target, Upgrade, Verdict,
 };
 use bandog_core::time::{LeaseTime, Now};
@@ -56,7 +56,7 @@ fn end(id: HolderId) -> Op {
     Op::Release(Release { id, not_after: None, again: None })
 }
 
-const OWN: [(&str, Rule); 19] = [
+const OWN: [(&str, Rule); 24] = [
     ("serves the last first", |right, seen, op| {
         // Everybody but the last is sent to the back, which turns the queue round.
         if matches!(op, Op::Release(_)) {
@@ -226,6 +226,57 @@ const OWN: [(&str, Rule); 19] = [
             return applied;
         }
         right(op)
+    }),
+    ("trusts a record that is gone", |right, _, op| {
+        let applied = right(op);
+        match (op, &applied.reply.body) {
+            (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Overtaken { last: Stamp::ZERO }))) => {
+                right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
+            }
+            _ => applied,
+        }
+    }),
+    ("lets the overtaken wait", |right, _, op| {
+        let applied = right(op);
+        match (op, &applied.reply.body) {
+            (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Overtaken { .. }))) if matches!(right(&Op::Inspect).reply.body, Body::Record(Some(view)) if view.kind.is_some()) => {
+                right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
+            }
+            _ => applied,
+        }
+    }),
+    ("judges a release before its hand-off", |right, _, op| {
+        if let Op::Release(Release { again: Some(claim), .. }) = op
+            && let Body::Record(Some(view)) = right(&Op::Inspect).reply.body
+            && claim.after == Some(view.last)
+            && let Op::Release(mut release) = op.clone()
+        {
+            release.again = Some(Box::new(Claim { after: None, ..*claim.clone() }));
+            return right(&Op::Release(release));
+        }
+        right(op)
+    }),
+    ("judges a copy again", |right, seen, op| {
+        let mut applied = right(op);
+        if let (Op::Acquire(claim), Body::Verdict(verdict)) = (op, &mut applied.reply.body)
+            && let (Some(_), Verdict::Granted(grant)) = (claim.after, &verdict)
+            && seen.holder == Some(claim.id)
+        {
+            *verdict = Verdict::Refused(Refusal::Overtaken { last: grant.stamp });
+        }
+        applied
+    }),
+    ("remembers who held", |right, seen, op| {
+        let mut applied = right(op);
+        if let (Op::Heartbeat(beat), Body::Standings(standings)) = (op, &mut applied.reply.body)
+            && seen.holder.is_some()
+            && beat.ids.first() == seen.holder.as_ref()
+            && standings[0] == Standing::Gone
+        {
+            let grant = Grant { stamp: Stamp::ZERO, remaining: Duration::ZERO, line: Default::default() };
+            standings[0] = Standing::Granted(grant);
+        }
+        applied
     }),
     ("downgrades anybody", |right, seen, op| match (op, seen.holder) {
         (Op::Downgrade(id), Some(holder)) => match right(op) {

@@ -98,6 +98,7 @@ impl Context<'_> {
             6 => Refusal::NotHolder,
             7 => Refusal::Revoked { reason: items.text()? },
             8 => Refusal::UpgradePending,
+            9 => Refusal::Overtaken { last: stamp(items)? },
             _ => return Err(WORD),
         })
     }

@@ -12,6 +12,8 @@ use crate::value::Wrong;
 use super::pack::Pack;
 
 const INBOX: usize = 16;
+/// Added to the mode of a claim that names the stamp it is to follow.
+const FOLLOWS: u8 = 3;
 const SHORT: Wrong = Wrong::Nonsense("a claim's bytes are cut short");
 
 /// The secret id: 16 bytes of client, 8 of sequence, in the order that ids compare in.
@@ -26,10 +28,14 @@ pub(super) fn numbers(pack: &mut Pack, claim: &Claim) {
         Mode::Shared => (1, 0, 0),
         Mode::Permits { count, of } => (2, count.get(), of.get()),
     };
-    pack.byte(mode).millis(claim.lease.length());
+    // Nothing to say, and nothing to look at, for those who follow nobody: they are in a hurry.
+    pack.byte(mode + if claim.after.is_some() { FOLLOWS } else { 0 }).millis(claim.lease.length());
     pack.number(claim.not_after.millis()).number(claim.ballot.unwrap_or_default().micros());
     pack.small(count).small(of).millis(claim.window).millis(claim.window.saturating_mul(2));
     pack.flag(claim.fair).flag(claim.patience == Patience::Try);
+    if let Some(after) = claim.after {
+        pack.number(after.micros());
+    }
 }
 
 /// What is kept as it is: the secret id, the inbox, the public id, and who. Replies show it without the secret id.

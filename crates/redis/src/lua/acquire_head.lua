@@ -1,6 +1,7 @@
 -- Acquire, fast path: an exclusive claim for a lock that nobody holds or waits for, and that remembers no done ids.
 --
--- ARGV[1]  then the claim: mode, lease, not-after, ballot, count, capacity, window, live-until, fair, try
+-- ARGV[1]  then the claim: mode, lease, not-after, ballot, count, capacity, window, live-until, fair, try;
+--          with 3 added to the mode, so that no fast path takes it, a claim goes on with the stamp it is to follow
 -- ARGV[2]  its card: holder id (16 secret bytes, 8 of sequence), inbox (16 hex digits), public id (8 bytes), who
 -- returns  at and stamp, packed: granted for the whole lease, nobody waits. Else at, more, the verdict (see enter.lua)
 -- cost     4 redis.calls in all (TIME, HGET, HSET, PEXPIREAT), 5 when there is no record

@@ -5,6 +5,10 @@ function f.claim(at, card)
   local c = {card = card, id = string.sub(card, 1, 24), box = string.sub(card, 25, 40)}
   c.mode, c.lease, c.not_after, c.ballot, c.count, c.of, c.window, c.alive, c.fair, c.try, r.rest =
     read('>BI8I8I8I4I4I8I8BB', ARGV[1], at)
+  if c.mode > 2 then
+    c.mode = c.mode - 3
+    c.after, r.rest = read('>I8', ARGV[1], r.rest)
+  end
   return c
 end
 
@@ -24,6 +28,11 @@ function f.settled(c)
     return {4, 3}
   elseif (r.n > 0 or f.somebody_waits()) and r.cap ~= c.of then
     return {4, 4, r.cap}
+  end
+  -- A record whose key should have gone vouches for nothing.
+  local last = r.known and r.last or 0
+  if c.after and c.after ~= last then
+    return {4, 9, last}
   end
 end
 

@@ -3,7 +3,8 @@
 --   2 last ahead [remaining card]    queued, with the holder that ends last
 --   3 [remaining card]               busy, with the holder or the next in line
 --   4 code …                         refused: 1 done, 2 late, 3 lease too long, 4 wrong kind (capacity there is),
---                                    5 queue full, 6 not holder, 7 revoked (reason), 8 upgrade pending
+--                                    5 queue full, 6 not holder, 7 revoked (reason), 8 upgrade pending,
+--                                    9 overtaken (last stamp)
 -- A card in a reply begins behind the secret id.
 function f.granted(h)
   return {1, h.stamp, f.remaining(h), r.waiting + r.upgrading, r.fairs > 0 and 1 or 0}

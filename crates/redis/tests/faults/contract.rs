@@ -12,11 +12,11 @@ use bandog_redis::RedisStore;
 use crate::support::{Server, claim, client, if_possible, ms, soon, store, until};
 use bandog_rig::{Fault, Proxy};
 
-fn name() -> LockName {
+pub(crate) fn name() -> LockName {
     LockName::new("job").unwrap()
 }
 
-async fn behind_a_proxy() -> (Arc<Server>, Proxy, RedisStore) {
+pub(crate) async fn behind_a_proxy() -> (Arc<Server>, Proxy, RedisStore) {
     let server = Arc::new(Server::start());
     let proxy = Proxy::of(&server).await;
     let store = store(&proxy.url()).await;
@@ -117,7 +117,7 @@ fn a_lane_that_opens_slowly_keeps_the_order() {
 
 /// What an inbox was told, in order.
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<Result<Push, bool>>>);
+pub(crate) struct Told(Mutex<Vec<Result<Push, bool>>>);
 
 impl Inbox for Told {
     fn deliver(&self, push: Push) {
@@ -133,16 +133,16 @@ impl Inbox for Told {
 }
 
 impl Told {
-    fn receiver(self: &Arc<Self>) -> Weak<dyn Inbox> {
+    pub(crate) fn receiver(self: &Arc<Self>) -> Weak<dyn Inbox> {
         let inbox: Arc<dyn Inbox> = Arc::clone(self) as Arc<dyn Inbox>;
         Arc::downgrade(&inbox)
     }
 
-    fn links(&self) -> Vec<bool> {
+    pub(crate) fn links(&self) -> Vec<bool> {
         self.0.lock().unwrap().iter().filter_map(|it| it.as_ref().err().copied()).collect()
     }
 
-    fn pushes(&self) -> Vec<Push> {
+    pub(crate) fn pushes(&self) -> Vec<Push> {
         self.0.lock().unwrap().iter().filter_map(|it| it.as_ref().ok().cloned()).collect()
     }
 }

@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 36] = [
+const MISTAKES: [(&str, &str); 42] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -59,6 +59,13 @@ const MISTAKES: [(&str, &str); 36] = [
     ("r.top_end, r.lively)", "r.top_end)"),
     ("  if not f.somebody_waits() then\n    r.lively = 0\n  end\n", ""),
     ("    r.late, r.cap = 0, 0\n", ""),
+    // taking a hold again
+    ("if mode == 0 and lease <= longest", "if mode % 3 == 0 and lease <= longest"),
+    ("if s and mode == 0 and lease", "if s and mode % 3 == 0 and lease"),
+    ("if c.after and c.after ~= last then", "if c.after and c.after < last then"),
+    ("if c.after and c.after ~= last then", "if c.after and c.after > last then"),
+    ("    c.after, r.rest = read('>I8', ARGV[1], r.rest)\n", "    r.rest = r.rest + 8\n"),
+    ("local last = r.known and r.last or 0", "local last = r.last"),
 ];
 
 fn finds(right: &str, wrong: &str) -> bool {

@@ -43,8 +43,10 @@ fn blurred(said: &impl std::fmt::Debug) -> String {
 }
 
 fn unstamped(mut step: Step) -> Step {
-    if let Act::Revoke { by_stamp, .. } = &mut step.act {
-        *by_stamp = false;
+    match &mut step.act {
+        Act::Revoke { by_stamp, .. } => *by_stamp = false,
+        Act::Claim(spec) | Act::Release(_, _, Some(spec)) | Act::Upgrade(_, spec) => spec.after = None,
+        _ => {}
     }
     step
 }

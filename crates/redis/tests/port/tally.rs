@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use bandog_core::op::{Body, Downgraded, Effect, News, Parted, Refusal, Renewal, Reply, Revoked, Standing, Verdict};
+use bandog_core::token::Stamp;
 
 /// Every sort of answer and news there is.
-const SORTS: [&str; 35] = [
+const SORTS: [&str; 37] = [
     "granted",
     "queued",
     "busy",
@@ -18,6 +19,8 @@ const SORTS: [&str; 35] = [
     "upgrade of no hold",
     "upgrade of a revoked hold",
     "upgrade pending",
+    "overtaken",
+    "overtaken, no record",
     "renewed",
     "renewal revoked",
     "renewal of no hold",
@@ -115,6 +118,8 @@ impl Tally {
                 Refusal::NotHolder => "upgrade of no hold",
                 Refusal::Revoked { .. } => "upgrade of a revoked hold",
                 Refusal::UpgradePending => "upgrade pending",
+                Refusal::Overtaken { last: Stamp::ZERO } => "overtaken, no record",
+                Refusal::Overtaken { .. } => "overtaken",
                 _ => "a refusal that is not listed",
             },
         });

@@ -100,14 +100,14 @@ impl World {
 
     fn make(&mut self, act: &Act, view: &RecordView) -> Op {
         match act {
-            Act::Claim(spec) => Op::Acquire(self.claim(spec, None)),
+            Act::Claim(spec) => Op::Acquire(self.claim(spec, None, view)),
             Act::Resend(nth) => self.resend(*nth),
             Act::Renew(pick, lease) => Op::Renew(Renew { id: self.pick(*pick, view), lease: lease_of(*lease) }),
             Act::Heartbeat(client, alive) => self.heartbeat(*client, *alive),
-            Act::Release(pick, named, again) => self.release(self.pick(*pick, view), *named, again.as_ref()),
+            Act::Release(pick, named, again) => self.release(self.pick(*pick, view), *named, again.as_ref(), view),
             Act::Upgrade(pick, spec) => {
                 let from = self.pick(*pick, view);
-                Op::Upgrade(Upgrade { from, claim: self.claim(spec, Some(from)) })
+                Op::Upgrade(Upgrade { from, claim: self.claim(spec, Some(from), view) })
             }
             Act::Downgrade(pick) => Op::Downgrade(self.pick(*pick, view)),
             Act::Revoke { pick, by_stamp, now, reason } => {
@@ -121,7 +121,7 @@ impl World {
     }
 
     /// A claim by a fresh id; of the same client as `kin`, and then exclusive half of the time, if one is given.
-    fn claim(&mut self, spec: &Spec, kin: Option<HolderId>) -> Claim {
+    fn claim(&mut self, spec: &Spec, kin: Option<HolderId>, view: &RecordView) -> Claim {
         let number = usize::from(spec.client) % self.clients.len();
         let related = kin.and_then(|id| self.clients.iter().find(|client| client.holder(id.seq) == id));
         let client = related.unwrap_or(&self.clients[number]).clone();
@@ -136,7 +136,7 @@ impl World {
             patience: if spec.trying { Patience::Try } else { Patience::Queue },
             not_after: LeaseTime::from_millis(self.lease() + spec.life),
             ballot: spec.ballot.map(|by| Stamp::from_micros(self.micros.saturating_add_signed(by))),
-            after: None,
+            after: spec.after.map(|by| Stamp::from_micros(view.last.micros().saturating_add_signed(by))),
         };
         self.shown.insert(claim.id.public(), claim.id);
         self.claims.push(claim.clone());
@@ -173,14 +173,14 @@ impl World {
         Op::Heartbeat(Heartbeat { inbox: client.inbox(), ids, alive: millis(alive) })
     }
 
-    fn release(&mut self, id: HolderId, named: Named, again: Option<&Spec>) -> Op {
+    fn release(&mut self, id: HolderId, named: Named, again: Option<&Spec>, view: &RecordView) -> Op {
         let own = self.claims.iter().find(|claim| claim.id == id).map(|claim| claim.not_after);
         let not_after = match named {
             Named::Nothing => None,
             Named::Own => own,
             Named::Other(life) => Some(LeaseTime::from_millis(self.lease() + life)),
         };
-        let again = again.map(|spec| Box::new(self.claim(spec, Some(id))));
+        let again = again.map(|spec| Box::new(self.claim(spec, Some(id), view)));
         Op::Release(Release { id, not_after, again })
     }
 
