@@ -168,6 +168,7 @@ impl Order {
         let mode = *self.mode.as_ref().map_err(|error| self.invalid(error.clone()))?;
         let terms = self.terms().map_err(|error| self.invalid(error))?;
         self.supported(name, mode)?;
+        self.handle.watchdog.hurry(self.options.watchdog_period);
         let (Options { fair, recovery, .. }, reentrant) = (self.options, self.reentrant);
         let ask = Ask {
             mode,

@@ -57,10 +57,11 @@ pub use config::{ConfigError, LockConfig, LockConfigBuilder, parse_duration};
 /// ```
 ///
 pub use driver::JanitorStats;
+pub use driver::{Connection, Findings, Health};
 pub use error::{
     AcquireError, AdminError, ErrorKind, HeldBy, Place, ReleaseError, RenewError, RunError, ShutdownError,
 };
-pub use guard::{Guard, GuardState, Hold, PermitGuard, ReadGuard, UpgradeError, WriteGuard};
+pub use guard::{Guard, GuardState, Hold, PermitGuard, ReadGuard, Task, UpgradeError, WriteGuard};
 pub use held::{Held, Mutual, Permits, Reading, Writing};
 pub use locks::{Locks, LocksBuilder};
 pub use memory::{Fault, MemoryStore, OpKind};

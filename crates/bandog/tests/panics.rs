@@ -111,6 +111,10 @@ impl Store for Broken {
     fn probe(&self, way: Way) -> Answer<Pulse> {
         self.inner.probe(way)
     }
+
+    fn is_open(&self, way: Way) -> bool {
+        self.inner.is_open(way)
+    }
 }
 
 impl fmt::Display for Broken {

@@ -71,6 +71,10 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Dropped unanswered after its caller's patience, the connection counts as dead: the store leaves it, and the next call (or,
     /// for news, the store itself, at once) opens another.
     fn probe(&self, way: Way) -> Answer<Pulse>;
+
+    /// Whether a connection is open on this way, as far as is known without asking: a probe would open none. A store without
+    /// connections is always open.
+    fn is_open(&self, way: Way) -> bool;
 }
 
 /// Which connection of a store.

@@ -110,6 +110,13 @@ impl Store for RedisStore {
         Arc::new(Self(Lane::new(Arc::clone(&self.0.shared))))
     }
 
+    fn is_open(&self, way: Way) -> bool {
+        match way {
+            Way::Calls => self.0.is_open(),
+            Way::News => self.0.shared.inboxes.is_open(),
+        }
+    }
+
     fn probe(&self, way: Way) -> Answer<Pulse> {
         let lane = Arc::clone(&self.0);
         Box::pin(async move {

@@ -218,6 +218,10 @@ impl Store for SqliteStore {
         let lane = Arc::clone(&self.0);
         Box::pin(async move { ask(lane, |answer| Job::Probe(way, answer)).await? })
     }
+
+    fn is_open(&self, _: Way) -> bool {
+        true
+    }
 }
 
 impl fmt::Display for SqliteStore {

@@ -24,13 +24,12 @@ use std::time::Duration;
 
 use crate::admin::LockInfo;
 use crate::config::{ConfigError, LockConfig};
-use crate::driver::JanitorStats;
+use crate::driver::{Health, JanitorStats};
 use crate::error::{AdminError, ShutdownError};
 
 pub use guard::{Guard, PermitGuard, ReadGuard, UpgradeError, WriteGuard};
 pub use interrupt::Interrupt;
-use park::block_on;
-pub(crate) use park::is_blocking;
+pub(crate) use park::{block_on, is_blocking};
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 
 /// A client of one store, for threads. Cheap to clone; clones share everything, also with the async side.
@@ -173,6 +172,17 @@ impl Locks {
     /// ```
     pub fn shutdown(&self) -> Result<(), ShutdownError> {
         block_on(self.0.shutdown())
+    }
+
+    /// As [`crate::Locks::health`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// assert!(locks.health().ready);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn health(&self) -> Health {
+        self.0.health()
     }
 
     /// As [`crate::Locks::janitor`].

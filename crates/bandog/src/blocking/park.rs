@@ -54,7 +54,7 @@ impl Wake for Parked {
 }
 
 /// Runs a future to its end.
-pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let _blocking = Blocking::begin();
     let waker = Waker::from(Arc::new(Parked(thread::current())));
     let mut future = pin!(future);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bandog_core::lock::Recovery;
+
 use super::guard::{self, Guard};
 use super::interrupt::Interrupt;
 use super::park::block_on_until;
@@ -173,6 +175,23 @@ impl<K: Held> Request<K> {
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         max_hold(max: Duration);
+        /// Loses the lock when its holder gives no sign of [progress](crate::Guard::progress) for longer than this.
+        ///
+        /// ```
+        /// let locks = bandog::blocking::Locks::connect("memory:")?;
+        /// let guard = locks.mutex("job").progress_within(std::time::Duration::from_secs(60)).acquire()?;
+        /// guard.progress();
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        progress_within(within: Duration);
+        /// What to do when the lock is lost, besides telling its guard.
+        ///
+        /// ```
+        /// let locks = bandog::blocking::Locks::connect("memory:")?;
+        /// let guard = locks.mutex("job").recovery(bandog::Recovery::Release).acquire()?;
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        recovery(recovery: Recovery);
         /// Takes all options from a configuration, except its name.
         ///
         /// ```

@@ -14,6 +14,7 @@ use bandog_core::op::Reply;
 use bandog_core::store::{Answer, StoreError};
 use tokio::sync::oneshot;
 
+use super::keeper::Letter;
 use super::shield::{shield, shielded};
 use super::{Cohort, Driver, inline};
 use crate::blocking::is_blocking;
@@ -24,9 +25,9 @@ impl Driver {
         let Action { errand, op, lane } = action;
         tracing::trace!(lock = %cohort.name(), ?errand, "send");
         if lane == Lane::Renewals && !self.capabilities.in_process {
-            return self.keeper.post(Arc::clone(cohort), errand, op);
+            return self.keeper.post([Letter { cohort: Arc::clone(cohort), errand, op }]);
         }
-        let store = if lane == Lane::Claims { &self.store } else { &self.renewals };
+        let store = if lane == Lane::Claims { Arc::clone(&self.store) } else { self.renewals() };
         let begun = shield("a store", || {
             let mut answer = store.apply(cohort.name().clone(), op);
             // What is not answered at once is polled, where it may be, by the task that waits for it.
@@ -81,13 +82,18 @@ impl Driver {
     fn finish_later(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, answer: Answer<Reply>) {
         let patience = self.clock.now() + self.settings.response;
         let clock = self.clock.clone();
-        let call = Call { driver: Arc::clone(self), cohort: Arc::clone(cohort), errand: Some(errand) };
+        let home = self.home();
+        let errand = match &home {
+            Some(_) => Owed::Here(Arc::clone(cohort), errand),
+            None => Owed::Kept(self.keeper.begin(vec![(Arc::clone(cohort), errand)])),
+        };
+        let call = Call { driver: Arc::clone(self), owed: Some(errand) };
         let task = async move {
             let silent = clock.sleep_until(patience);
             let result = first(shielded("a store", answer), silent).await.flatten();
             call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
         };
-        match self.home() {
+        match home {
             Some(runtime) => inline::begin(runtime, task),
             None => self.keeper.spawn(task),
         }
@@ -97,24 +103,33 @@ impl Driver {
 /// A request under way. Dropped without an answer, it reports that nobody knows.
 struct Call {
     driver: Arc<Driver>,
-    cohort: Arc<Cohort>,
-    errand: Option<Errand>,
+    owed: Option<Owed>,
+}
+
+/// An answer that is owed to a machine.
+enum Owed {
+    Here(Arc<Cohort>, Errand),
+    /// On the renewal thread: should that stand still, the watchdog gives the answer.
+    Kept(u64),
 }
 
 impl Call {
     fn answered(mut self, result: Result<Reply, StoreError>) {
-        if let Some(errand) = self.errand.take() {
-            self.driver.reply(&self.cohort, errand, result);
+        self.give(result);
+    }
+
+    fn give(&mut self, result: Result<Reply, StoreError>) {
+        match self.owed.take() {
+            Some(Owed::Here(cohort, errand)) => self.driver.reply(&cohort, errand, result),
+            Some(Owed::Kept(batch)) => self.driver.answered(batch, vec![result]),
+            None => {}
         }
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if let Some(errand) = self.errand.take() {
-            let error = StoreError::unknown("the runtime ended before the store answered");
-            self.driver.reply(&self.cohort, errand, Err(error));
-        }
+        self.give(Err(StoreError::unknown("the runtime ended before the store answered")));
     }
 }
 

@@ -3,12 +3,13 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Slip};
+use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Recovery, Slip};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use super::keeper::Timer;
 use super::lock;
@@ -30,21 +31,33 @@ pub(crate) struct State {
     /// Whoever waits for a slip, by its index.
     wakers: Vec<Option<Waker>>,
     /// Whoever waits for the loss of a hold.
-    watchers: Vec<(Grip, LossSender)>,
+    watchers: Vec<(Grip, FateSender)>,
+    /// The tasks that holds are bound to.
+    bonds: Vec<(Grip, AbortHandle)>,
     pub(super) timer: Option<Timer>,
     unsettled: usize,
     /// No longer in the map: look the name up again.
     pub(super) retired: bool,
 }
 
+/// What became of a hold that was lost.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fate {
+    pub(crate) reason: LossReason,
+    /// Whether it may yet be taken again.
+    pub(crate) open: bool,
+}
+
 /// The loss of one hold, when it comes.
-pub(crate) type Losses = watch::Receiver<Option<LossReason>>;
-type LossSender = watch::Sender<Option<LossReason>>;
+pub(crate) type Fates = watch::Receiver<Option<Fate>>;
+type FateSender = watch::Sender<Option<Fate>>;
 
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
     pub(super) wakers: Vec<Waker>,
-    pub(super) losses: Vec<(LossSender, LossReason)>,
+    pub(super) fates: Vec<Telling>,
+    /// What is to be reported.
+    pub(super) news: Vec<Event>,
     /// Wakers that nobody needs any more.
     pub(super) stale: Vec<Option<Waker>>,
     pub(super) actions: Vec<Action>,
@@ -54,28 +67,25 @@ pub(super) struct Wanted {
     pub(super) unsettled: isize,
 }
 
-/// Whoever watched a hold that was released.
-pub(crate) struct Forgotten {
-    sender: LossSender,
-    lost: Option<LossReason>,
+/// Somebody to be told of a loss, or that there will be none any more.
+#[must_use = "to be told, or dropped, after unlocking"]
+pub(crate) struct Telling {
+    sender: FateSender,
+    fate: Option<Fate>,
 }
 
-impl Forgotten {
+impl Telling {
+    /// Wakes whoever watches: not to be called under a lock.
     pub(crate) fn tell(self) {
-        tell_loss(self.sender, self.lost);
+        // The drop of the last sender wakes too.
+        shield("a waker", move || self.fate.map(|fate| self.sender.send_replace(Some(fate))));
     }
-}
-
-/// Wakes whoever watches: not to be called under a lock.
-pub(super) fn tell_loss(sender: LossSender, lost: Option<LossReason>) {
-    // The drop of the last sender wakes too.
-    shield("a waker", move || lost.map(|reason| sender.send_replace(Some(reason))));
 }
 
 impl Cohort {
     pub(super) fn new(name: LockName, machine: Machine) -> Self {
-        let state =
-            State { machine, wakers: Vec::new(), watchers: Vec::new(), timer: None, unsettled: 0, retired: false };
+        let (wakers, watchers, bonds) = (Vec::new(), Vec::new(), Vec::new());
+        let state = State { machine, wakers, watchers, bonds, timer: None, unsettled: 0, retired: false };
         Self { name, state: Mutex::new(state) }
     }
 
@@ -109,7 +119,7 @@ impl State {
     }
 
     /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
-    pub(crate) fn watch_loss(&mut self, grip: Grip, token: Token) -> Option<Losses> {
+    pub(crate) fn watch_loss(&mut self, grip: Grip, token: Token) -> Option<Fates> {
         self.owned(grip, token)?;
         if let Some(sender) = self.watcher(grip) {
             return Some(sender.subscribe());
@@ -127,34 +137,79 @@ impl State {
 
     /// The grip, if it is still this token's: it may have passed on to another.
     pub(crate) fn owned(&self, grip: Grip, token: Token) -> Option<Grip> {
-        (self.machine.token(grip)? == token).then_some(grip)
+        self.machine.belongs(grip, token).then_some(grip)
     }
 
-    fn watcher(&self, grip: Grip) -> Option<&LossSender> {
+    fn watcher(&self, grip: Grip) -> Option<&FateSender> {
         self.watchers.iter().find(|(watched, _)| *watched == grip).map(|(_, sender)| sender)
     }
 
     /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
     /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
-    #[must_use = "to be told, or dropped, after unlocking"]
-    pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) -> Option<Forgotten> {
+    pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) -> Option<Telling> {
+        if !self.bonds.is_empty() {
+            self.bonds.retain(|(bound, _)| *bound != grip);
+        }
+        let reason = self.machine.loss(now, grip);
+        self.take_watcher(grip, reason.map(|reason| Fate { reason, open: false }))
+    }
+
+    fn take_watcher(&mut self, grip: Grip, fate: Option<Fate>) -> Option<Telling> {
         let at = self.watchers.iter().position(|(watched, _)| *watched == grip)?;
         let (_, sender) = self.watchers.swap_remove(at);
         if self.watchers.is_empty() {
             self.watchers = Vec::new();
         }
-        Some(Forgotten { sender, lost: self.machine.loss(now, grip) })
+        Some(Telling { sender, fate })
+    }
+
+    /// The hold ends with this task.
+    pub(crate) fn bind(&mut self, grip: Grip, token: Token, task: AbortHandle) {
+        if self.owned(grip, token).is_some() {
+            self.bonds.retain(|(bound, _)| *bound != grip);
+            self.bonds.push((grip, task));
+        }
+    }
+
+    /// Holds whose task has ended; each is said once.
+    pub(super) fn ended_tasks(&mut self) -> Vec<Grip> {
+        if self.bonds.is_empty() {
+            return Vec::new();
+        }
+        self.bonds.extract_if(.., |(_, task)| task.is_finished()).map(|(grip, _)| grip).collect()
+    }
+
+    /// Whoever watches a hold whose fate this event is.
+    fn telling(&mut self, event: &Event) -> Option<Telling> {
+        match event {
+            Event::Lost(grip, reason) => {
+                let fate = Fate { reason: reason.clone(), open: self.machine.is_regaining(*grip) };
+                self.watcher(*grip).cloned().map(|sender| Telling { sender, fate: Some(fate) })
+            }
+            // Whoever watches from now on waits for the next loss.
+            Event::Recovered { grip, strategy: Some(Recovery::Reacquire), worked, .. } => {
+                let lost = self.watcher(*grip).and_then(|sender| sender.borrow().clone());
+                let fate = lost.map(|fate| Fate { open: false, ..fate });
+                if *worked {
+                    self.take_watcher(*grip, fate)
+                } else {
+                    self.watcher(*grip).cloned().map(|sender| Telling { sender, fate })
+                }
+            }
+            _ => None,
+        }
     }
 
     /// Takes everything the machine wants done.
     pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
-        let (mut wakers, mut losses) = (Vec::new(), Vec::new());
+        let (mut wakers, mut fates, mut news) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
-            match event {
-                Event::Ready(slip) => wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take)),
-                Event::Lost(grip, reason) => losses.extend(self.watcher(grip).map(|told| (told.clone(), reason))),
-                _ => {}
+            if let Event::Ready(slip) = event {
+                wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take));
+                continue;
             }
+            fates.extend(self.telling(&event));
+            news.push(event);
         }
         let mut actions = Vec::new();
         while let Some(action) = self.machine.poll_action(now, || store.time()) {
@@ -163,7 +218,7 @@ impl State {
         let stale = self.tidy();
         let unsettled = self.machine.unsettled();
         let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
-        Wanted { wakers, losses, stale, actions, timer: self.timer_change(now), unsettled: grown }
+        Wanted { wakers, fates, news, stale, actions, timer: self.timer_change(now), unsettled: grown }
     }
 
     /// Frees the room that only waiting needs.

@@ -2,7 +2,11 @@
 //!
 //! It has its own runtime and its own lane to the store, so a blocked runtime of the user's loses no lease. It lives as
 //! long as anybody uses the client, and then until the releases are drained, within bounds.
+//!
+//! Should it stand still or die, the [watchdog](super::watchdog) starts it [anew](Driver::revive): another thread with another
+//! runtime and another lane. The old one, if it ever comes round, sees that its turn is over.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
@@ -30,7 +34,11 @@ pub(super) struct Keeper {
     outbox: Mutex<Vec<Letter>>,
     bell: Arc<Notify>,
     worker: Worker,
-    runtime: Handle,
+    runtime: Mutex<Handle>,
+    /// Counts the threads so far: all but the last are to end.
+    turn: AtomicU64,
+    underway: Mutex<Underway>,
+    drain_within: Duration,
     /// Nanoseconds of the time until which the thread sleeps.
     asleep_until: AtomicU64,
     finishing: AtomicBool,
@@ -42,21 +50,33 @@ pub(super) struct Timer {
     pub(super) at: Moment,
 }
 
-struct Letter {
-    cohort: Arc<Cohort>,
-    errand: Errand,
-    op: Op,
+/// What was sent and is not answered yet. Whoever takes a batch out answers it: the thread that sent it, or the watchdog.
+#[derive(Default)]
+struct Underway {
+    next: u64,
+    batches: HashMap<u64, Errands>,
+}
+
+type Errands = Vec<(Arc<Cohort>, Errand)>;
+
+pub(super) struct Letter {
+    pub(super) cohort: Arc<Cohort>,
+    pub(super) errand: Errand,
+    pub(super) op: Op,
 }
 
 impl Keeper {
-    pub(super) fn new(clock: &Clock) -> std::io::Result<(Self, Runtime)> {
+    pub(super) fn new(clock: &Clock, drain_within: Duration) -> std::io::Result<(Self, Runtime)> {
         let runtime = sync::runtime()?;
         let keeper = Self {
             wheel: Mutex::new(Wheel::new(clock.now().millis())),
             outbox: Mutex::default(),
             bell: Arc::default(),
             worker: clock.worker(),
-            runtime: runtime.handle().clone(),
+            runtime: Mutex::new(runtime.handle().clone()),
+            turn: AtomicU64::new(0),
+            underway: Mutex::default(),
+            drain_within,
             asleep_until: AtomicU64::new(0),
             finishing: AtomicBool::new(false),
         };
@@ -78,23 +98,49 @@ impl Keeper {
         Timer { key, at }
     }
 
-    /// Hands a request to the renewal thread.
-    pub(super) fn post(&self, cohort: Arc<Cohort>, errand: Errand, op: Op) {
-        lock(&self.outbox).push(Letter { cohort, errand, op });
+    /// Hands requests to the renewal thread: what comes together is sent together.
+    pub(super) fn post(&self, letters: impl IntoIterator<Item = Letter>) {
+        lock(&self.outbox).extend(letters);
         self.ring();
     }
 
     /// Runs a task on the renewal thread.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let runtime = lock(&self.runtime).clone();
         if self.worker.is_virtual() {
-            drop(self.runtime.spawn(tracked(task, self.worker.clone(), Arc::clone(&self.bell))));
+            drop(runtime.spawn(tracked(task, self.worker.clone(), Arc::clone(&self.bell))));
             return self.ring();
         }
-        drop(self.runtime.spawn(task));
+        drop(runtime.spawn(task));
     }
 
     pub(super) fn runs_on(&self, runtime: &Handle) -> bool {
-        self.runtime.id() == runtime.id()
+        lock(&self.runtime).id() == runtime.id()
+    }
+
+    /// How long ago the first timer should have been served, if it was not.
+    pub(super) fn overdue(&self, now: Moment) -> Duration {
+        let next = lock(&self.wheel).next();
+        next.map_or(Duration::ZERO, |millis| now.since(Moment::ZERO + Duration::from_millis(millis)))
+    }
+
+    /// Notes what is sent, until it is [answered](Driver::answered).
+    pub(super) fn begin(&self, errands: Errands) -> u64 {
+        let mut underway = lock(&self.underway);
+        underway.next += 1;
+        let batch = underway.next;
+        underway.batches.insert(batch, errands);
+        batch
+    }
+
+    /// The errands of a batch, for whoever answers it; `None` for whoever comes too late.
+    fn take(&self, batch: u64) -> Option<Errands> {
+        let mut underway = lock(&self.underway);
+        let errands = underway.batches.remove(&batch);
+        if underway.batches.is_empty() {
+            underway.batches = HashMap::new();
+        }
+        errands
     }
 
     /// Nobody uses the client any more: drain and end.
@@ -134,14 +180,15 @@ impl Keeper {
 }
 
 /// Starts the renewal thread of a driver.
-pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, drain_within: Duration) -> std::io::Result<()> {
-    let body = move || runtime.block_on(keep(driver, drain_within));
+pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime) -> std::io::Result<()> {
+    let turn = driver.keeper.turn.load(Ordering::Acquire);
+    let body = move || runtime.block_on(keep(driver, turn));
     thread::Builder::new().name("bandog-keeper".into()).spawn(body).map(drop)
 }
 
-async fn keep(driver: Arc<Driver>, drain_within: Duration) {
+async fn keep(driver: Arc<Driver>, turn: u64) {
     let mut end = None;
-    loop {
+    while driver.keeper.turn.load(Ordering::Acquire) == turn {
         driver.keeper.worker.attend();
         let now = driver.clock.now();
         for cohort in driver.keeper.due(now) {
@@ -151,7 +198,7 @@ async fn keep(driver: Arc<Driver>, drain_within: Duration) {
         // Tasks of this thread come first: they may have more for it to do.
         tokio::task::yield_now().await;
         if driver.keeper.finishing.load(Ordering::Acquire) {
-            let end = *end.get_or_insert(now + drain_within);
+            let end = *end.get_or_insert(now + driver.keeper.drain_within);
             if driver.janitor.stats().pending == 0 || now >= end {
                 return driver.keeper.worker.retire();
             }
@@ -164,37 +211,56 @@ async fn keep(driver: Arc<Driver>, drain_within: Duration) {
 }
 
 impl Driver {
+    /// The renewal thread stands still or is dead: another takes over, and catches up.
+    pub(super) fn revive(self: &Arc<Self>) -> std::io::Result<()> {
+        let runtime = sync::runtime()?;
+        // What the old thread holds of its lane is not waited for.
+        *lock(&self.renewals) = self.store.lane();
+        *lock(&self.keeper.runtime) = runtime.handle().clone();
+        self.keeper.turn.fetch_add(1, Ordering::AcqRel);
+        spawn(Arc::clone(self), runtime)?;
+        let batches = std::mem::take(&mut lock(&self.keeper.underway).batches);
+        batches.into_values().for_each(|errands| self.replies(errands, Vec::new()));
+        Ok(())
+    }
+
     /// Sends everything in the outbox as one batch, without waiting for the answers.
     fn flush(self: &Arc<Self>) {
         let letters = std::mem::take(&mut *lock(&self.keeper.outbox));
         if letters.is_empty() {
             return;
         }
-        let (errands, calls): (Vec<_>, Vec<_>) = letters.into_iter().map(Letter::open).unzip();
+        let (errands, calls): (Errands, Vec<_>) = letters.into_iter().map(Letter::open).unzip();
+        let batch = self.keeper.begin(errands);
         let begun = shield("a store", || {
-            let mut answers = self.renewals.batch(calls);
+            let mut answers = self.renewals().batch(calls);
             let polled = poll_once(&mut answers);
             (answers, polled)
         });
         let answers = match begun {
-            Some((_, Poll::Ready(answers))) => return self.replies(errands, answers),
+            Some((_, Poll::Ready(answers))) => return self.answered(batch, answers),
             Some((answers, Poll::Pending)) => answers,
             // Nothing answered is everything unknown.
-            None => return self.replies(errands, Vec::new()),
+            None => return self.answered(batch, Vec::new()),
         };
         let driver = Arc::clone(self);
         let patience = self.clock.now() + self.settings.response;
         self.keeper.spawn(async move {
             let answers = first(shielded("a store", answers), driver.clock.sleep_until(patience)).await.flatten();
-            let unknown = || Err(StoreError::unknown("the store did not answer in time"));
-            let answers = answers.unwrap_or_else(|| errands.iter().map(|_| unknown()).collect());
-            driver.replies(errands, answers);
+            driver.answered(batch, answers.unwrap_or_default());
         });
     }
 
-    fn replies(self: &Arc<Self>, errands: Vec<(Arc<Cohort>, Errand)>, answers: Vec<Result<Reply, StoreError>>) {
-        // A store that answers less than it was asked leaves the rest unknown.
-        let missing = || Some(Err(StoreError::unknown("the store left a request of a batch unanswered")));
+    /// Answers what was noted, unless the watchdog has.
+    pub(super) fn answered(self: &Arc<Self>, batch: u64, answers: Vec<Result<Reply, StoreError>>) {
+        if let Some(errands) = self.keeper.take(batch) {
+            self.replies(errands, answers);
+        }
+    }
+
+    fn replies(self: &Arc<Self>, errands: Errands, answers: Vec<Result<Reply, StoreError>>) {
+        // Whatever is not answered is unknown.
+        let missing = || Some(Err(StoreError::unknown("the store did not answer in time")));
         let answers = answers.into_iter().chain(std::iter::from_fn(missing));
         for ((cohort, errand), answer) in errands.into_iter().zip(answers) {
             self.reply(&cohort, errand, answer);

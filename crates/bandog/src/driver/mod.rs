@@ -1,8 +1,8 @@
 //! The I/O shell: runs the lock machines of one client against its store.
 //!
 //! Requests and guards call in; every call locks one [`Cohort`], feeds its machine, takes what the machine wants done, and
-//! does it after unlocking. Three things happen elsewhere: the [keeper](keeper) thread turns timers into calls and sends
-//! renewals, heartbeats and orphan releases; a request that the store does not answer within its first poll is
+//! does it after unlocking. Four things happen elsewhere: the [keeper](keeper) thread turns timers into calls and sends
+//! renewals, heartbeats and orphan releases; the [watchdog](watchdog) looks after all of it; a request that the store does not answer within its first poll is
 //! [finished](calls) where its answer comes in; and the store calls [`Inbox::deliver`].
 //!
 //! Invariant: no lock of ours is held while a store answers, a waker wakes or is dropped, or a user's code runs. Two small
@@ -10,13 +10,17 @@
 
 mod calls;
 mod cohort;
+mod health;
 mod inline;
 mod janitor;
 mod keeper;
+mod report;
+mod round;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
 pub(crate) mod shield;
 pub(crate) mod tracked;
+mod watchdog;
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
@@ -26,7 +30,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Ask, Machine, Outcome, Settings, Slip};
+use bandog_core::lock::{Action, Ask, Machine, Outcome, Settings, Slip};
 use bandog_core::name::LockName;
 use bandog_core::op::News;
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
@@ -39,11 +43,13 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
 use calls::poll_once;
-pub(crate) use cohort::{Cohort, Losses};
-use cohort::{State, Wanted, tell_loss};
+pub(crate) use cohort::{Cohort, Fate, Fates};
+use cohort::{State, Telling, Wanted};
+pub use health::{Connection, Findings, Health};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
+pub(crate) use watchdog::Watchdog;
 
 const SHARDS: usize = 16;
 
@@ -51,7 +57,7 @@ const SHARDS: usize = 16;
 pub(crate) struct Driver {
     pub(crate) store: Arc<dyn Store>,
     /// The renewal thread's own lane to the same store.
-    renewals: Arc<dyn Store>,
+    renewals: Mutex<Arc<dyn Store>>,
     pub(crate) capabilities: Capabilities,
     pub(crate) client: Client,
     pub(crate) clock: Clock,
@@ -62,6 +68,7 @@ pub(crate) struct Driver {
     pub(crate) janitor: Janitor,
     pub(crate) signals: Signals,
     keeper: Keeper,
+    pub(crate) watchdog: Watchdog,
     mailbox: Arc<Mailbox>,
     cohorts: [Mutex<HashMap<LockName, Arc<Cohort>>>; SHARDS],
     hasher: RandomState,
@@ -88,6 +95,7 @@ impl Deref for Handle {
 impl Drop for Life {
     fn drop(&mut self) {
         self.0.keeper.finish();
+        self.0.watchdog.finish();
     }
 }
 
@@ -117,14 +125,16 @@ impl Driver {
         let Parts { store, client, clock, settings, defaults, reentrant, janitor_limit, drain_within, group_by } =
             parts;
         clock.start()?;
-        let (keeper, runtime) = Keeper::new(&clock)?;
+        let (keeper, runtime) = Keeper::new(&clock, drain_within)?;
+        let watchdog = Watchdog::new(&clock, defaults.options.watchdog_period);
         let driver = Arc::new_cyclic(|weak| Self {
             mailbox: Arc::new(Mailbox(Weak::clone(weak))),
-            renewals: store.lane(),
+            renewals: Mutex::new(store.lane()),
             capabilities: store.capabilities(),
             store,
             client,
             keeper,
+            watchdog,
             clock,
             settings: Arc::new(settings),
             defaults,
@@ -138,7 +148,8 @@ impl Driver {
             closed: AtomicBool::new(false),
         });
         driver.listen();
-        keeper::spawn(Arc::clone(&driver), runtime, drain_within)?;
+        keeper::spawn(Arc::clone(&driver), runtime)?;
+        watchdog::spawn(Arc::clone(&driver))?;
         Ok(Handle(Arc::new(Life(driver))))
     }
 
@@ -193,7 +204,15 @@ impl Driver {
         result
     }
 
-    fn perform(self: &Arc<Self>, cohort: &Arc<Cohort>, mut state: MutexGuard<'_, State>, wanted: Wanted) {
+    fn perform(self: &Arc<Self>, cohort: &Arc<Cohort>, state: MutexGuard<'_, State>, wanted: Wanted) {
+        for action in self.settle(cohort, state, wanted) {
+            self.send(cohort, action);
+        }
+    }
+
+    /// Does everything but the sending.
+    #[inline(always)]
+    fn settle(self: &Arc<Self>, cohort: &Arc<Cohort>, mut state: MutexGuard<'_, State>, wanted: Wanted) -> Vec<Action> {
         if let Some(at) = wanted.timer {
             state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
@@ -205,11 +224,10 @@ impl Driver {
             self.janitor.settled(wanted.unsettled.unsigned_abs());
         }
         wanted.wakers.into_iter().for_each(shield::wake);
-        wanted.losses.into_iter().for_each(|(told, reason)| tell_loss(told, Some(reason)));
+        wanted.fates.into_iter().for_each(Telling::tell);
+        wanted.news.into_iter().for_each(|event| self.report(cohort.name(), event));
         drop(wanted.stale);
-        for action in wanted.actions {
-            self.send(cohort, action);
-        }
+        wanted.actions
     }
 
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
@@ -338,6 +356,14 @@ impl Driver {
         // Names mostly differ in their last letters. A poor spread costs contention, nothing else.
         let spread = name.as_str().bytes().rev().take(4).fold(0, |sum, byte| sum * 5 + usize::from(byte));
         lock(&self.cohorts[spread % SHARDS])
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    fn renewals(&self) -> Arc<dyn Store> {
+        Arc::clone(&lock(&self.renewals))
     }
 
     fn all_cohorts(&self) -> Vec<Arc<Cohort>> {

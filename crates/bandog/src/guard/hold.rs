@@ -14,7 +14,7 @@ use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Waiting, place};
-use crate::driver::{Cohort, Handle, Losses};
+use crate::driver::{Cohort, Fate, Fates, Handle};
 use crate::error::Place;
 
 /// How a hold stands.
@@ -79,8 +79,11 @@ impl Hold {
     /// println!("UPDATE job SET fence = {0} WHERE fence <= {0}", hold.token());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
+    ///
+    /// A hold that was [taken again](crate::Recovery::Reacquire) has another, higher one than before.
     pub fn token(&self) -> Token {
-        self.token
+        let state = self.cohort.lock();
+        state.owned(self.grip, self.token).and_then(|grip| state.machine.token(grip)).unwrap_or(self.token)
     }
 
     /// The lock name.
@@ -232,6 +235,75 @@ impl Hold {
         }
     }
 
+    /// Resolves once it is certain whether the lock is held: with its token, at once if it is held now; with the reason,
+    /// once it is lost for good.
+    ///
+    /// For those who want to go on after a loss that [`Recovery::Reacquire`](crate::Recovery::Reacquire) makes good:
+    /// [`lost`](Self::lost) resolves all the same, since between loss and return nothing protects. The token is another, higher one.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").recovery(bandog::Recovery::Reacquire).acquire().await?;
+    /// match guard.hold().regained().await {
+    ///     Ok(token) => println!("go on under {token}"),
+    ///     Err(reason) => println!("stop: {reason}"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn regained(&self) -> impl Future<Output = Result<Token, LossReason>> + Send + 'static + use<> {
+        let hold = self.clone();
+        async move {
+            loop {
+                let mut fates = match hold.certain() {
+                    Ok(answer) => return answer,
+                    Err(fates) => fates,
+                };
+                // Told or released: either way it is looked at again.
+                drop(fates.changed().await);
+            }
+        }
+    }
+
+    // Whether it is held or lost for good, or where to hear of it.
+    fn certain(&self) -> Result<Result<Token, LossReason>, Fates> {
+        let now = self.handle.clock.now();
+        let mut state = self.cohort.lock();
+        let Some(grip) = state.owned(self.grip, self.token) else { return Ok(Err(LossReason::Gone)) };
+        let token = state.machine.token(grip).unwrap_or(self.token);
+        match state.machine.loss(now, grip) {
+            None => Ok(Ok(token)),
+            // Lost by the clock, and nobody has noticed yet: what becomes of it is not decided.
+            Some(reason) if state.machine.is_lost_for_good(grip) => Ok(Err(reason)),
+            Some(reason) => state.watch_loss(grip, self.token).ok_or(Err(reason)).map_or_else(Ok, Err),
+        }
+    }
+
+    /// Says that the holder gets on; for [`progress_within`](crate::Request::progress_within).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let job = locks.mutex("job").progress_within(std::time::Duration::from_secs(60));
+    /// job.run(|hold| async move {
+    ///     for _ in 0..3 {
+    ///         hold.progress();
+    ///     }
+    /// })
+    /// .await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn progress(&self) {
+        let now = self.handle.clock.now();
+        let mut state = self.cohort.lock();
+        if let Some(grip) = state.owned(self.grip, self.token) {
+            state.machine.handle_progress(now, grip);
+        }
+    }
+
     pub(crate) fn place(&self) -> Place {
         place(&self.handle, self.cohort.name())
     }
@@ -276,10 +348,10 @@ impl Hold {
     }
 }
 
-async fn told(losses: Option<Losses>) -> LossReason {
-    if let Some(mut losses) = losses
-        && let Ok(lost) = losses.wait_for(Option::is_some).await
-        && let Some(reason) = &*lost
+async fn told(fates: Option<Fates>) -> LossReason {
+    if let Some(mut fates) = fates
+        && let Ok(fate) = fates.wait_for(Option::is_some).await
+        && let Some(Fate { reason, .. }) = &*fate
     {
         return reason.clone();
     }

@@ -2,6 +2,7 @@
 
 mod change;
 mod hold;
+mod task;
 
 use std::fmt;
 use std::future::Future;
@@ -19,6 +20,7 @@ use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
 pub use change::UpgradeError;
 pub use hold::{GuardState, Hold};
+pub use task::Task;
 
 /// A held lock. Dropping it releases the lock in the background.
 ///
@@ -210,6 +212,55 @@ impl<K: Held> Guard<K> {
     /// ```
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static + use<K> {
         self.hold.lost()
+    }
+
+    /// Resolves once it is certain whether the lock is held; see [`Hold::regained`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").recovery(bandog::Recovery::Reacquire).acquire().await?;
+    /// assert_eq!(guard.regained().await?, guard.token());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn regained(&self) -> impl Future<Output = Result<Token, LossReason>> + Send + 'static + use<K> {
+        self.hold.regained()
+    }
+
+    /// Says that the holder gets on; for [`progress_within`](crate::Request::progress_within).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").progress_within(std::time::Duration::from_secs(60)).acquire().await?;
+    /// guard.progress();
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn progress(&self) {
+        self.hold.progress();
+    }
+
+    /// Binds the hold to a task that works under it: if the task finishes, panics or is aborted while the guard lives
+    /// elsewhere, the watchdog notices within its period, and the lock is lost ([`LossReason::TaskEnded`]).
+    ///
+    /// A guard that lives in the task itself needs no bond: it is dropped with the task. A guard that was leaked without one
+    /// cannot be told from one that is busy.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("job").acquire().await?;
+    /// let work = tokio::spawn(async { 6 * 7 });
+    /// guard.bind(&work);
+    /// assert_eq!(work.await?, 42);
+    /// guard.release().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn bind(&self, task: &impl Task) {
+        self.hold.cohort.lock().bind(self.hold.grip, self.hold.token, task.abort_handle());
     }
 
     /// Renews the lease now, out of turn; also one that renews no more by itself

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bandog_core::mode::Mode;
 
 use crate::config::{ConfigError, LockConfig};
-use crate::driver::{Handle, JanitorStats};
+use crate::driver::{Handle, Health, JanitorStats};
 use crate::error::ShutdownError;
 use crate::request::{Mutex, Request, RwLock, Semaphore};
 use crate::signals::{Events, ROOM};
@@ -206,6 +206,23 @@ impl Locks {
     /// ```
     pub fn events_with_room(&self, room: usize) -> Events {
         self.handle.signals.listen(room)
+    }
+
+    /// How this client is, as the watchdog last saw it: fit for a readiness probe, since nothing is sent for it.
+    ///
+    /// Not ready means that the store does not answer, that renewals do not run, or that the client was shut down. A store
+    /// that went away is noticed within a watchdog period and the response timeout.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// assert!(locks.health().ready);
+    /// locks.shutdown().await?;
+    /// assert_eq!(locks.health().problems, ["the client is shut down"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn health(&self) -> Health {
+        self.handle.health()
     }
 
     /// What the releases in the background are doing.

@@ -332,6 +332,10 @@ impl Store for MemoryStore {
     fn probe(&self, _: Way) -> Answer<Pulse> {
         Box::pin(async { Ok(Pulse { opened: 1 }) })
     }
+
+    fn is_open(&self, _: Way) -> bool {
+        true
+    }
 }
 
 impl Default for MemoryStore {

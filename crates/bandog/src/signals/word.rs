@@ -15,6 +15,8 @@ macro_rules! words {
 
         impl $name {
             pub(crate) const WORDS: &'static [&'static str] = &[$($word),+];
+            #[allow(dead_code, reason = "not every set of words is walked through")]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Its stable word, as in metric labels.
             ///

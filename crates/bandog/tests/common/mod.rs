@@ -197,6 +197,10 @@ impl Store for Far {
     fn probe(&self, way: Way) -> Answer<Pulse> {
         self.inner.probe(way)
     }
+
+    fn is_open(&self, way: Way) -> bool {
+        self.inner.is_open(way)
+    }
 }
 
 impl fmt::Display for Far {

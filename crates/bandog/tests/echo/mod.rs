@@ -88,6 +88,10 @@ impl Store for Echo {
     fn probe(&self, way: Way) -> Answer<Pulse> {
         self.store.probe(way)
     }
+
+    fn is_open(&self, way: Way) -> bool {
+        self.store.is_open(way)
+    }
 }
 
 impl fmt::Display for Echo {

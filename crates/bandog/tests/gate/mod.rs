@@ -273,6 +273,10 @@ impl Store for Gate {
     fn probe(&self, way: Way) -> Answer<Pulse> {
         self.0.inner.probe(way)
     }
+
+    fn is_open(&self, way: Way) -> bool {
+        self.0.inner.is_open(way)
+    }
 }
 
 impl fmt::Display for Gate {

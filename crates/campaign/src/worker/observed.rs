@@ -70,6 +70,10 @@ impl Store for Observed {
         self.store.probe(way)
     }
 
+    fn is_open(&self, way: Way) -> bool {
+        self.store.is_open(way)
+    }
+
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
         self.store.batch(calls)
     }

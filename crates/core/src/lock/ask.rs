@@ -426,8 +426,8 @@ pub enum Event {
     },
     /// A hold is held for longer than its alert allows.
     HeldLong {
-        /// Which hold.
-        grip: Grip,
+        /// The token of the hold.
+        token: Token,
         /// For how long.
         held: Duration,
         /// What is allowed.

@@ -121,7 +121,7 @@ impl Machine {
         if let Some(limit) = hold.vigil().alert_hold
             && just_passed(now, hold.since, limit, period)
         {
-            self.events.push_back(Event::HeldLong { grip: Grip(key), held: now.since(hold.since), limit });
+            self.events.push_back(Event::HeldLong { token: hold.token(), held: now.since(hold.since), limit });
         }
     }
 

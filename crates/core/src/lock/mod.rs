@@ -338,6 +338,24 @@ impl Machine {
         self.holds.get(grip.0).is_some_and(|hold| hold.token() == token || hold.origin() == Some(token))
     }
 
+    /// Whether a hold was lost, and is not being taken again.
+    pub fn is_lost_for_good(&self, grip: Grip) -> bool {
+        self.holds.get(grip.0).is_none_or(|hold| hold.loss.is_some()) && !self.is_regaining(grip)
+    }
+
+    /// Whether a lost hold is being taken again.
+    pub fn is_regaining(&self, grip: Grip) -> bool {
+        self.holds.get(grip.0).and_then(|hold| hold.care.as_ref()).is_some_and(|care| care.regain.is_some())
+    }
+
+    /// The bytes it takes, as far as it can tell.
+    pub fn footprint(&self) -> usize {
+        let slips = self.slips.len() * (size_of::<Ask>() + size_of::<Stage>() + 4 * size_of::<usize>());
+        let claims = self.claims.len() * (size_of::<Claiming>() + 2 * size_of::<usize>());
+        let holds = self.holds.len() * (size_of::<Hold>() + size_of::<u32>());
+        size_of::<Self>() + slips + claims + holds + self.partings.len() * size_of::<Parting>()
+    }
+
     /// The fencing token of a hold.
     pub fn token(&self, grip: Grip) -> Option<Token> {
         self.holds.get(grip.0).map(Hold::token)

@@ -63,6 +63,10 @@ impl Inboxes {
         told.await.unwrap_or_else(|_| Err(self.unheard("nobody listens")))
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.hall.lock().heard().is_some()
+    }
+
     /// One round trip on the connection that is heard. If it fails, or its caller loses patience, the listener connects anew.
     pub(crate) async fn probe(&self) -> Result<Pulse, StoreError> {
         self.look_after();

@@ -126,6 +126,10 @@ impl Lane {
         }
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().link().is_some()
+    }
+
     /// Sends one command now, if there is a connection for it.
     pub(crate) fn send(&self, written: Written, command: Cmd) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;

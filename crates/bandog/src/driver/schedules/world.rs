@@ -165,6 +165,10 @@ impl Store for Far {
     fn probe(&self, way: Way) -> Answer<Pulse> {
         self.0.probe(way)
     }
+
+    fn is_open(&self, way: Way) -> bool {
+        self.0.is_open(way)
+    }
 }
 
 impl fmt::Display for Far {
