@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bandog::blocking::{self, Interrupt};
 use bandog::ledger::Limits;
+use bandog::op::Refusal;
 use bandog::{AcquireError, ErrorKind, Fault, Guard, HeldBy, Locks, MemoryStore, OpKind, Owner, Place, PublicId, Who};
+use bandog_core::token::Stamp;
 use common::{Far, World, ms, poll, ready, secs, waiting};
 
 /// One message per way in which something can fail, with its kind.
@@ -114,6 +116,18 @@ fn the_readme_shows_a_message_as_it_is_printed() {
     let message = AcquireError::Timeout { place, waited: secs(5), holder: Some(holder) }.to_string();
     let page = include_str!("../../../README.md");
     assert!(page.lines().any(|line| line == message), "README.md does not show {message}");
+}
+
+#[test]
+fn who_was_overtaken_reads_why() {
+    for (last, why) in [(Stamp::ZERO, "no record any more"), (Stamp::from_micros(7), "not the last one on record")] {
+        let place = Place { lock: common::name("job"), store: "memory:".into() };
+        let error = AcquireError::Refused { place, reason: Refusal::Overtaken { last } };
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        let message = error.to_string();
+        assert!(message.starts_with(r#"lock "job" (memory:): not acquired: it was to follow a hold"#), "{message}");
+        assert!(message.contains(why), "{message}");
+    }
 }
 
 #[tokio::test]

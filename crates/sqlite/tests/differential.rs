@@ -31,7 +31,7 @@ fn the_store_answers_like_the_ledger() {
     let mut script = Script::new();
     let heard = Arc::new(Heard::default());
     let run = block_on(store.apply(script.names[0].clone(), Op::Inspect)).unwrap().run;
-    let mut model = Model { limits, records: BTreeMap::new(), highest: 0, grants: 0, run };
+    let mut model = Model { limits, records: BTreeMap::new(), highest: 0, grants: 0, overtaken: 0, run };
     listen(&store, &script, &heard);
     let mut done = 0;
     while done < OPERATIONS {
@@ -42,7 +42,7 @@ fn the_store_answers_like_the_ledger() {
             listen(&store, &script, &heard);
         }
         let calls: Vec<(LockName, Op)> =
-            (0..script.random.below(4) + 1).map(|_| script.call(machine.lease())).collect();
+            (0..script.random.below(4) + 1).map(|_| script.call(machine.lease(), &model)).collect();
         done += calls.len();
         let mut pushes = Vec::new();
         let expected: Vec<Reply> =
@@ -52,6 +52,7 @@ fn the_store_answers_like_the_ledger() {
         pushes.retain(|(inbox, _)| script.hears(*inbox));
         assert_eq!(heard.take(), pushes, "after {done} operations: {calls:?}");
     }
+    assert!(model.overtaken > OPERATIONS / 200, "only {} were overtaken", model.overtaken);
     assert!(model.grants > OPERATIONS / 10, "the script must lead somewhere: {} grants", model.grants);
 }
 
@@ -61,6 +62,7 @@ struct Model {
     records: BTreeMap<LockName, Record>,
     highest: u64,
     grants: usize,
+    overtaken: usize,
     run: RunId,
 }
 
@@ -80,6 +82,8 @@ impl Model {
         }
         let push = |news| Push { name: name.clone(), run: self.run, news };
         pushes.extend(applied.effects.into_iter().map(|effect| (effect.inbox, push(effect.news))));
+        let verdict = format!("{:?}", applied.reply.body);
+        self.overtaken += usize::from(verdict.contains("Overtaken"));
         self.grants += usize::from(record.last().micros() > self.highest);
         self.highest = self.highest.max(record.last().micros());
         if record.expires().is_some() {
@@ -124,13 +128,16 @@ struct Script {
     clients: Vec<Client>,
     /// The latest claims of each lock.
     claims: HashMap<LockName, Vec<Claim>>,
+    /// The stamp that a claim of this call is to follow.
+    follows: Option<Stamp>,
 }
 
 impl Script {
     fn new() -> Self {
         let client = |n: u128| Client::new(ClientId::from_random(0xb0b + n), Who::default());
         let names = ["a", "b", "c", "d"].map(|name| LockName::new(name).unwrap()).to_vec();
-        Self { random: Random(0x5eed), names, clients: (0..5).map(client).collect(), claims: HashMap::new() }
+        let clients = (0..5).map(client).collect();
+        Self { random: Random(0x5eed), names, clients, claims: HashMap::new(), follows: None }
     }
 
     fn hears(&self, inbox: InboxId) -> bool {
@@ -146,8 +153,10 @@ impl Script {
         }
     }
 
-    fn call(&mut self, now: LeaseTime) -> (LockName, Op) {
+    fn call(&mut self, now: LeaseTime, model: &Model) -> (LockName, Op) {
         let name = self.names[self.random.below(4)].clone();
+        let last = model.records.get(&name).map_or(Stamp::ZERO, Record::last);
+        self.follows = self.random.one_in(6).then(|| if self.random.one_in(4) { last.next() } else { last });
         let op = match self.random.below(16) {
             0..6 => Op::Acquire(self.claim(&name, now)),
             6..10 => self.release(&name, now),
@@ -190,7 +199,7 @@ impl Script {
             patience: if self.random.one_in(5) { Patience::Try } else { Patience::Queue },
             not_after: now + Duration::from_millis([0, 30, 5000][self.random.below(3)]),
             ballot: self.random.one_in(20).then(|| Stamp::from_micros(1_767_225_600_000_000)),
-            after: None,
+            after: self.follows,
         };
         let known = self.claims.entry(name.clone()).or_default();
         known.push(claim.clone());

@@ -122,8 +122,8 @@ pub enum Refusal {
 
 fn overtaken(last: Stamp) -> &'static str {
     if last == Stamp::ZERO {
-        "the store has no record of the hold any more, so others may have held the lock since"
+        "it was to follow a hold of which the store has no record any more: others may have held the lock since"
     } else {
-        "somebody else was granted the lock since"
+        "it was to follow a hold that is not the last one on record: others have held the lock since"
     }
 }

@@ -69,6 +69,11 @@ impl Bench {
     }
 }
 
+#[cfg(feature = "serde")]
+pub(crate) fn claim() -> Claim {
+    Bench::new().claim(Mode::Exclusive, LEASE)
+}
+
 fn at(millis: u64) -> LeaseTime {
     LeaseTime::from_millis(millis)
 }

@@ -1,7 +1,8 @@
 //! A record survives being written down and read back; bytes that are no record are refused, and never make the ledger panic.
 
 use bandog_core::ledger::{Limits, Record};
-use bandog_core::op::Op;
+use bandog_core::op::{Claim, Op};
+use bandog_core::token::Stamp;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -39,6 +40,16 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// Files of before stay readable: whom a claim was to follow is judged when it comes, and not written down.
+#[test]
+fn whom_a_claim_follows_is_not_written_down() {
+    let claim = crate::found::claim();
+    let follows = Claim { after: Some(Stamp::from_micros(7)), ..claim.clone() };
+    let bytes = postcard::to_allocvec(&follows).expect("claims can be written");
+    assert_eq!(bytes, postcard::to_allocvec(&claim).expect("claims can be written"));
+    assert_eq!(postcard::from_bytes::<Claim>(&bytes).expect("just written"), claim);
 }
 
 #[test]

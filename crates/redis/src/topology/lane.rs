@@ -4,6 +4,7 @@
 //! that came while it was being opened; nothing is ever sent twice; no lock is held while anything waits.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -138,8 +139,8 @@ impl Lane {
     }
 
     /// Waits for the answers to what was sent.
-    pub(crate) async fn answers(&self, count: usize, sent: Sent) -> Result<Answered, StoreError> {
-        self.answers_at(Handle::try_current().ok().map(|here| here.id()), count, sent).await
+    pub(crate) fn answers(&self, count: usize, sent: Sent) -> impl Future<Output = Result<Answered, StoreError>> {
+        self.answers_at(Handle::try_current().ok().map(|here| here.id()), count, sent)
     }
 
     async fn answers_at(&self, here: Option<Id>, count: usize, sent: Sent) -> Result<Answered, StoreError> {

@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use bandog::LossReason;
+use bandog_core::name::LockName;
+use bandog_core::op::{Body, Claim, Heartbeat, Op, Refusal, Standing, Verdict};
+use bandog_core::store::Store;
+use bandog_core::token::Stamp;
 
-use crate::support::{Server, hasty, if_possible, locks, ms, on_a_server, soon};
+use crate::support::{Server, claim, client, hasty, if_possible, locks, ms, on_a_server, soon, store};
 
 #[test]
 fn schedule_09_a_restart_is_told() {
@@ -51,6 +55,31 @@ fn schedule_11_a_holder_is_told_that_its_lock_was_deleted() {
             assert!(!guard.is_held());
             assert_eq!(server.run::<u32>("EXISTS lock:job"), 0, "a renewal creates nothing");
         }
+    });
+}
+
+#[test]
+fn schedule_11_a_look_finds_no_record_and_nobody_follows() {
+    on_a_server(async |server| {
+        let (store, ann) = (store(&server.url()).await, client(1));
+        let name = || LockName::new("job").unwrap();
+        let Op::Acquire(first) = claim(&store, &ann, ms(1_000)) else { unreachable!("a claim") };
+        let look = Op::Heartbeat(Heartbeat { inbox: first.inbox, ids: vec![first.id], alive: ms(1_000) });
+        let reply = store.apply(name(), Op::Acquire(first)).await.unwrap();
+        let Body::Verdict(Verdict::Granted(grant)) = reply.body else { panic!("{reply:?}") };
+        let reply = store.apply(name(), look.clone()).await.unwrap();
+        let Body::Standings(standings) = reply.body else { panic!("{reply:?}") };
+        assert!(matches!(standings[..], [Standing::Granted(seen)] if seen.stamp == grant.stamp), "{standings:?}");
+
+        assert_eq!(server.run::<u32>("DEL lock:job"), 1);
+        let reply = store.apply(name(), look).await.unwrap();
+        assert_eq!(reply.body, Body::Standings(vec![Standing::Gone]));
+        let Op::Acquire(again) = claim(&store, &ann, ms(1_000)) else { unreachable!("a claim") };
+        let again = Claim { after: Some(grant.stamp), ..again };
+        let reply = store.apply(name(), Op::Acquire(again)).await.unwrap();
+        let overtaken = Refusal::Overtaken { last: Stamp::ZERO };
+        assert_eq!(reply.body, Body::Verdict(Verdict::Refused(overtaken)));
+        assert_eq!(server.run::<u32>("EXISTS lock:job"), 0, "neither creates anything");
     });
 }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use bandog_core::holder::{HolderId, PublicId};
 use bandog_core::mode::{Kind, Mode};
 use bandog_core::op::{Blocker, Body, Op, RecordView, Renewal, Revoked, Standing, Verdict};
+use bandog_core::token::Stamp;
 
-use crate::event::{Event, grants, holds, verdict};
+use crate::event::{Event, claim_in, grants, holds, ids, verdict};
 use crate::past::{Hold, Past};
 
 use super::{Broken, require};
@@ -65,6 +66,18 @@ pub(super) fn stamps_grow(past: &Past, event: &Event) -> Broken {
     let pushed = past.pushes(event);
     require!(pushed.iter().all(|(_, stamp)| *stamp > past.top), "{pushed:?} is not above {:?}", past.top);
     require!(pushed.windows(2).all(|pair| pair[0].1 < pair[1].1), "pushed stamps do not grow: {pushed:?}");
+    Ok(())
+}
+
+/// Who asked to follow a stamp and is new here was granted right behind it: nobody held in between, not even by this very operation.
+pub(super) fn only_a_successor_follows(past: &Past, event: &Event) -> Broken {
+    let (Some(claim), Some(Verdict::Granted(grant))) = (claim_in(&event.op), verdict(event)) else { return Ok(()) };
+    let is_known = ids(&past.view).contains(&claim.id.public());
+    // Zero follows nobody: it asks for a lock without a record.
+    let Some(after) = claim.after.filter(|after| !is_known && *after != Stamp::ZERO) else { return Ok(()) };
+    let pushed = past.pushes(event).into_iter().map(|(_, stamp)| stamp).filter(|stamp| *stamp < grant.stamp);
+    let last = pushed.fold(past.top, Stamp::max);
+    require!(after == last, "{:?} follows {after:?}, and the last stamp was {last:?}", claim.id);
     Ok(())
 }
 

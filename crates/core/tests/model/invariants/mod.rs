@@ -33,6 +33,7 @@ const ALWAYS: &[(&str, Invariant)] = &[
     ("holders are compatible", holding::holders_are_compatible),
     ("no two clients believe in conflicting holds", holding::beliefs_are_compatible),
     ("stamps grow", holding::stamps_grow),
+    ("only a successor follows", holding::only_a_successor_follows),
     ("remaining is at most the length", holding::remaining_is_at_most_the_length),
     ("nothing ended is mentioned", holding::nothing_ended_is_mentioned),
     ("only a renewal lengthens", holding::only_a_renewal_lengthens),
