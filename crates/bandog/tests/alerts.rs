@@ -64,7 +64,12 @@ async fn long_holds_and_long_waits_are_told() {
     slow.release().await.unwrap();
     drop(waiting.await.unwrap().unwrap());
     let told = warnings.take();
-    assert!(told.contains("held longer") && told.contains("waited longer") && told.contains("job"), "{told}");
+    assert!(
+        told.contains("held job")
+            && told.contains("waited 3s for job")
+            && told.contains("longer than its alert allows"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

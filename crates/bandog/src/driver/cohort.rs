@@ -1,5 +1,6 @@
 //! This process's share in one lock: the machine, and who is to be woken.
 
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -9,10 +10,12 @@ use bandog_core::store::Store;
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 use tokio::sync::watch;
+use tracing::Span;
 
 use super::keeper::Timer;
 use super::lock;
 use super::shield::shield;
+use super::told::Told;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How long a lock that nobody uses is remembered here.
@@ -29,8 +32,8 @@ pub(crate) struct State {
     pub(crate) machine: Machine,
     /// Whoever waits for a slip, by its index.
     wakers: Vec<Option<Waker>>,
-    /// Whoever waits for the loss of a hold.
-    watchers: Vec<(Grip, LossSender)>,
+    /// Whoever waits for the loss of a hold, and its span in the log.
+    watchers: Vec<Watcher>,
     pub(super) timer: Option<Timer>,
     unsettled: usize,
     /// No longer in the map: look the name up again.
@@ -41,10 +44,22 @@ pub(crate) struct State {
 pub(crate) type Losses = watch::Receiver<Option<LossReason>>;
 type LossSender = watch::Sender<Option<LossReason>>;
 
+/// Whoever looks at one hold.
+struct Watcher {
+    grip: Grip,
+    losses: Option<LossSender>,
+    /// Shared: to clone or drop a span is the subscriber's business, and not to be done under a lock.
+    span: Option<Arc<Span>>,
+}
+
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
     pub(super) wakers: Vec<Waker>,
     pub(super) losses: Vec<(LossSender, LossReason)>,
+    /// What listeners hear.
+    pub(super) told: Vec<Told>,
+    /// The hold that was released, if one was: told before anybody else can have the lock.
+    pub(super) released: Option<Told>,
     /// Wakers that nobody needs any more.
     pub(super) stale: Vec<Option<Waker>>,
     pub(super) actions: Vec<Action>,
@@ -56,13 +71,16 @@ pub(super) struct Wanted {
 
 /// Whoever watched a hold that was released.
 pub(crate) struct Forgotten {
-    sender: LossSender,
+    sender: Option<LossSender>,
     lost: Option<LossReason>,
+    _span: Option<Arc<Span>>,
 }
 
 impl Forgotten {
     pub(crate) fn tell(self) {
-        tell_loss(self.sender, self.lost);
+        if let Some(sender) = self.sender {
+            tell_loss(sender, self.lost);
+        }
     }
 }
 
@@ -111,17 +129,28 @@ impl State {
     /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
     pub(crate) fn watch_loss(&mut self, grip: Grip, token: Token) -> Option<Losses> {
         self.owned(grip, token)?;
-        if let Some(sender) = self.watcher(grip) {
+        if let Some(sender) = self.losses(grip) {
             return Some(sender.subscribe());
         }
         let (sender, receiver) = watch::channel(None);
-        self.watchers.push((grip, sender));
+        self.watcher(grip).losses = Some(sender);
         Some(receiver)
+    }
+
+    /// Keeps the span of a hold until it is released.
+    pub(crate) fn keep_span(&mut self, grip: Grip, token: Token, span: Arc<Span>) {
+        if self.owned(grip, token).is_some() {
+            self.watcher(grip).span = Some(span);
+        }
+    }
+
+    pub(super) fn span(&self, grip: Grip) -> Option<Arc<Span>> {
+        self.watchers.iter().find(|watcher| watcher.grip == grip)?.span.clone()
     }
 
     /// Why a hold that is watched is lost, if it is by now.
     pub(crate) fn loss(&self, now: Moment, grip: Grip, token: Token) -> Option<LossReason> {
-        self.watcher(grip)?;
+        self.losses(grip)?;
         self.machine.loss(now, self.owned(grip, token)?)
     }
 
@@ -130,29 +159,39 @@ impl State {
         (self.machine.token(grip)? == token).then_some(grip)
     }
 
-    fn watcher(&self, grip: Grip) -> Option<&LossSender> {
-        self.watchers.iter().find(|(watched, _)| *watched == grip).map(|(_, sender)| sender)
+    fn losses(&self, grip: Grip) -> Option<&LossSender> {
+        self.watchers.iter().find(|watcher| watcher.grip == grip)?.losses.as_ref()
+    }
+
+    fn watcher(&mut self, grip: Grip) -> &mut Watcher {
+        let at = self.watchers.iter().position(|watcher| watcher.grip == grip).unwrap_or_else(|| {
+            self.watchers.push(Watcher { grip, losses: None, span: None });
+            self.watchers.len() - 1
+        });
+        &mut self.watchers[at]
     }
 
     /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
     /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
     #[must_use = "to be told, or dropped, after unlocking"]
     pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) -> Option<Forgotten> {
-        let at = self.watchers.iter().position(|(watched, _)| *watched == grip)?;
-        let (_, sender) = self.watchers.swap_remove(at);
+        let at = self.watchers.iter().position(|watcher| watcher.grip == grip)?;
+        let Watcher { losses: sender, span, .. } = self.watchers.swap_remove(at);
         if self.watchers.is_empty() {
             self.watchers = Vec::new();
         }
-        Some(Forgotten { sender, lost: self.machine.loss(now, grip) })
+        Some(Forgotten { sender, lost: self.machine.loss(now, grip), _span: span })
     }
 
     /// Takes everything the machine wants done.
     pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
-        let (mut wakers, mut losses) = (Vec::new(), Vec::new());
+        let (mut wakers, mut losses, mut told) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
+            told.extend(self.told(now, &event));
             match event {
                 Event::Ready(slip) => wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take)),
-                Event::Lost(grip, reason) => losses.extend(self.watcher(grip).map(|told| (told.clone(), reason))),
+                Event::Lost(lost) => losses.extend(self.losses(lost.grip).map(|told| (told.clone(), lost.reason))),
+                Event::Renewed { .. } | Event::RenewalFailed(_) | Event::Uncertain { .. } => {}
             }
         }
         let mut actions = Vec::new();
@@ -162,7 +201,8 @@ impl State {
         let stale = self.tidy();
         let unsettled = self.machine.unsettled();
         let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
-        Wanted { wakers, losses, stale, actions, timer: self.timer_change(now), unsettled: grown }
+        let timer = self.timer_change(now);
+        Wanted { wakers, losses, told, released: None, stale, actions, timer, unsettled: grown }
     }
 
     /// Frees the room that only waiting needs.

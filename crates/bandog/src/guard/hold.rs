@@ -261,8 +261,9 @@ impl Hold {
         }
         let now = self.handle.clock.now();
         let forgotten = state.forget_watchers(now, grip);
+        let told = state.release_told(now, grip, self.token);
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let released = self.handle.run_at(now, &self.cohort, state, |machine| {
+        let released = self.handle.release_at(now, &self.cohort, state, told, |machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }
@@ -271,6 +272,9 @@ impl Hold {
         });
         if let Some(forgotten) = forgotten {
             forgotten.tell();
+        }
+        if !admitted {
+            self.handle.signals.abandoned();
         }
         released
     }

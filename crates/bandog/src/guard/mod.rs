@@ -2,6 +2,7 @@
 
 mod change;
 mod hold;
+mod watch;
 
 use std::fmt;
 use std::future::Future;
@@ -9,13 +10,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use bandog_core::holder::HolderId;
-use bandog_core::lock::{Grip, LossReason, Outcome, Released, Why};
+use bandog_core::lock::{Grip, How, LossReason, Outcome, Released, Why};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Asker, Waiting};
 use crate::error::{ReleaseError, RenewError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
+use crate::signals::Alert;
 
 pub use change::UpgradeError;
 pub use hold::{GuardState, Hold};
@@ -75,11 +77,17 @@ pub type WriteGuard = Guard<Writing>;
 pub type PermitGuard = Guard<Permits>;
 
 impl<K: Held> Guard<K> {
-    pub(crate) fn new(asker: Asker, grip: Grip, token: Token) -> Self {
-        asker.alert_wait();
-        let limit = asker.alerts.as_ref().and_then(|alerts| alerts.hold);
-        let overdue = limit.map(|limit| Box::new((asker.handle.clock.now(), limit)));
-        let hold = Hold { handle: asker.handle, cohort: asker.cohort, grip, token };
+    pub(crate) fn new(asker: Asker, granted: (Grip, Token, How), at: Moment) -> Self {
+        let (grip, token, how) = granted;
+        let Asker { handle, cohort, began, alerts, span } = asker;
+        let hold = Hold { handle, cohort, grip, token };
+        hold.granted(how, at.since(began), span.as_deref());
+        let alerts = alerts.as_deref();
+        if let Some(limit) = alerts.and_then(|alerts| alerts.wait).filter(|limit| at.since(began) > *limit) {
+            let (lock, waited) = (hold.cohort.name().clone(), at.since(began));
+            hold.handle.signals.alerted(Alert::Wait { lock, waited, limit });
+        }
+        let overdue = alerts.and_then(|alerts| alerts.hold).map(|limit| Box::new((at, limit)));
         Self { hold, released: false, overdue, held: PhantomData }
     }
 
@@ -300,7 +308,8 @@ impl<K: Held> Guard<K> {
         if let Some((since, limit)) = self.overdue.as_deref().copied() {
             let held = self.hold.handle.clock.now().since(since);
             if held > limit {
-                tracing::warn!(lock = self.name(), ?held, ?limit, "held longer than its alert allows");
+                let (lock, token) = (self.hold.cohort.name().clone(), self.hold.token);
+                self.hold.handle.signals.alerted(Alert::Hold { lock, token, held, limit });
             }
         }
     }

@@ -29,7 +29,7 @@ use events::Hub;
 pub(crate) use events::ROOM;
 use metrics::{Ledgers, Metric, place, record};
 pub use word::{Check, Strategy};
-pub(crate) use word::{Link, Phase};
+pub(crate) use word::{Link, Phase, mode_word};
 
 /// The user's function that says which group a lock belongs to.
 pub(crate) type Grouping = Arc<dyn Fn(&str) -> String + Send + Sync>;
@@ -53,7 +53,21 @@ pub(crate) enum Denied {
     Timeout,
     Busy,
     Failed(ErrorKind),
+    /// The store failed, which was counted there.
+    Unserved,
     Cancelled,
+}
+
+impl Denied {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Busy => "busy",
+            Self::Failed(class) => class.as_str(),
+            Self::Unserved => "unserved",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// Whether anybody reads at debug: then it is worth looking up what only they see.
@@ -126,7 +140,7 @@ impl Signals {
         self.record(lock, |to| {
             let outcome = match why {
                 Denied::Timeout | Denied::Busy => "timeout",
-                Denied::Failed(_) => "failed",
+                Denied::Failed(_) | Denied::Unserved => "failed",
                 Denied::Cancelled => "cancelled",
             };
             to.observe(Metric::Wait, place(metrics::OUTCOMES, outcome), waited.as_secs_f64());
@@ -137,7 +151,7 @@ impl Signals {
         if let Denied::Failed(class) = why {
             self.failed(class, Phase::Acquire);
         }
-        tracing::debug!(target: "bandog", lock = %lock, phase = "acquire", ?why, ?waited, "not acquired");
+        tracing::debug!(target: "bandog", lock = %lock, phase = "acquire", why = why.as_str(), ?waited, "not acquired");
     }
 
     /// A hold was released.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::holder::HolderId;
 use crate::lease::{Drift, Lease};
 use crate::mode::Mode;
 use crate::op::{Blocker, Body, Op, Patience, Refusal};
@@ -369,5 +370,36 @@ pub enum Event {
     /// The slip's outcome is ready.
     Ready(Slip),
     /// A hold was lost.
-    Lost(Grip, LossReason),
+    Lost(Box<Lost>),
+    /// A renewal was confirmed, and was not the first confirmation of a grant.
+    Renewed {
+        /// Of which hold.
+        grip: Grip,
+        /// How long after it was due, if that was too long.
+        late: Option<Duration>,
+    },
+    /// An attempt to renew failed, had no answer, or found no hold.
+    RenewalFailed(Grip),
+    /// A hold became doubtful.
+    Uncertain {
+        /// Which one.
+        grip: Grip,
+        /// Its deadline.
+        until: Moment,
+    },
+}
+
+/// A hold that was lost. It may be gone by the time this is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Its grip.
+    pub grip: Grip,
+    /// Its fencing token.
+    pub token: Token,
+    /// Its id in the store.
+    pub id: HolderId,
+    /// When it was granted.
+    pub since: Moment,
+    /// Why.
+    pub reason: LossReason,
 }

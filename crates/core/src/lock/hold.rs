@@ -14,7 +14,7 @@ use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
 use super::ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Slip, Why,
+    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Lost, Outcome, OwnerId, Recovery, Slip, Why,
 };
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
@@ -37,7 +37,7 @@ pub(super) struct Hold {
     pub(super) loss: Option<Box<LossReason>>,
     /// The slip that was granted but not yet picked up, and by when it should be.
     pub(super) unpicked: Option<(Slip, Moment)>,
-    since: Moment,
+    pub(super) since: Moment,
     max_hold: Option<Duration>,
     recovery: Recovery,
     /// Not-after of an acquire whose answer is still out: a push overtook it.
@@ -47,6 +47,8 @@ pub(super) struct Hold {
     run: Option<RunId>,
     /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
     pub(super) doubted: bool,
+    /// Whether it was told that the hold is doubtful.
+    uncertain: bool,
 }
 
 impl Hold {
@@ -160,6 +162,7 @@ impl Machine {
             confirmed: landing.remaining >= ask.lease().length(),
             run: claim.run,
             doubted: false,
+            uncertain: false,
         }
     }
 
@@ -263,15 +266,20 @@ impl Machine {
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
                 let counts = std::mem::replace(&mut hold.confirmed, true);
-                hold.doubted = false;
+                let late = hold.keeping.late(now);
+                (hold.doubted, hold.uncertain) = (false, false);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.remote.learn(now, line);
+                }
+                if counts {
+                    self.events.push_back(Event::Renewed { grip, late });
                 }
                 self.tell_renewer(slip, Outcome::Done);
             }
             Renewal::Revoked { reason, .. } => {
                 let reason = LossReason::Revoked(reason.into());
+                self.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
             }
@@ -279,6 +287,7 @@ impl Machine {
                 if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
                     return self.tell_renewer(slip, Outcome::Done);
                 }
+                self.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, LossReason::Gone);
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
             }
@@ -295,7 +304,9 @@ impl Machine {
         let (grip, seq, sent) = hold;
         if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
             hold.keeping.failed(now, sent);
+            self.events.push_back(Event::RenewalFailed(grip));
         }
+        self.note_doubt(now, grip.0);
         self.tell_renewer(slip, Outcome::Failed(Why::Store(error)));
     }
 
@@ -321,10 +332,22 @@ impl Machine {
             }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
+        self.note_doubt(now, key);
         if let Some((slip, by)) = self.holds.get(key).and_then(|hold| hold.unpicked)
             && by <= now
         {
             self.rotate(now, key, slip);
+        }
+    }
+
+    /// Tells once that a hold has become doubtful. One that nobody has seen yet is nobody's worry.
+    fn note_doubt(&mut self, now: Moment, key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| !hold.uncertain && hold.unpicked.is_none()) else {
+            return;
+        };
+        if let HoldState::Uncertain { until } = hold.state(now) {
+            hold.uncertain = true;
+            self.events.push_back(Event::Uncertain { grip: Grip(key), until });
         }
     }
 
@@ -338,10 +361,11 @@ impl Machine {
             self.return_to_wait(now, slip, grip);
         } else {
             let known_gone = matches!(reason, LossReason::Gone | LossReason::Shutdown);
+            let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason };
             if hold.recovery == Recovery::Release && !known_gone {
                 self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
             }
-            self.events.push_back(Event::Lost(grip, reason));
+            self.events.push_back(Event::Lost(Box::new(lost)));
         }
         if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
             self.cohort = Cohort::Idle;
@@ -385,6 +409,9 @@ impl Machine {
         for (key, hold) in self.holds.iter_mut() {
             if hold.run.replace(run).is_some_and(|known| known != run) {
                 hold.doubted = true;
+                if !std::mem::replace(&mut hold.uncertain, true) {
+                    self.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
+                }
                 self.todo.push_back(Todo::Renew(Grip(key), None));
             }
         }

@@ -77,7 +77,8 @@ mod timers;
 mod word;
 
 pub use ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Settings, Slip, Why,
+    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Lost, Outcome, OwnerId, Recovery, Settings,
+    Slip, Why,
 };
 pub use pass::Released;
 pub use word::{MAX_DEPTH, Word};
@@ -97,7 +98,7 @@ use crate::time::{LeaseTime, Moment};
 use crate::token::Token;
 use crate::zoo::{self, Bug};
 
-use claim::{Claiming, Taker};
+use claim::{Claiming, Phase, Taker};
 use giving_up::Failing;
 use hold::Hold;
 use holds::{HoldKey, Holds};
@@ -328,6 +329,22 @@ impl Machine {
         self.holds.get(grip.0).map(Hold::token)
     }
 
+    /// When whoever has the hold now was granted it.
+    pub fn since(&self, grip: Grip) -> Option<Moment> {
+        self.holds.get(grip.0).map(|hold| hold.since)
+    }
+
+    /// Whether a slip is known to have to wait: behind a hold of this process, or behind a claim that the store has queued.
+    pub fn waits(&self, slip: Slip) -> bool {
+        let queued = |seq: &u64| self.claims.get(seq).is_some_and(|claim| matches!(claim.phase, Phase::Queued { .. }));
+        matches!(self.slips.stage(slip), Some(Stage::InLine))
+            && match &self.cohort {
+                Cohort::Holding(_) => true,
+                Cohort::Claiming(seq) => queued(seq),
+                Cohort::Idle => false,
+            }
+    }
+
     /// The id of a hold in the store, and the length of its lease.
     pub fn holder(&self, grip: Grip) -> Option<(HolderId, Lease)> {
         self.holds.get(grip.0).map(|hold| (hold.id, hold.lease))
@@ -336,6 +353,11 @@ impl Machine {
     /// The state word of a hold.
     pub fn word(&self, grip: Grip) -> Word {
         self.holds.get(grip.0).map(|hold| hold.word).unwrap_or_default()
+    }
+
+    /// Whoever is in the way: seen in the store, or a hold of this process.
+    pub fn in_the_way(&self, now: Moment) -> Option<Blocker> {
+        self.blocker.as_deref().cloned().or_else(|| self.own_blocker(now))
     }
 
     /// Whoever was last seen in the way.

@@ -113,7 +113,7 @@ impl Machine {
         if let Some(failing) = &self.failing {
             return Why::Store(failing.error.clone());
         }
-        let blocker = self.blocker().cloned().or_else(|| self.own_blocker(now));
+        let blocker = self.in_the_way(now);
         if blocker.is_none() && self.is_unanswered(slip) {
             return Why::Store(StoreError::unknown("the store did not answer within the wait"));
         }

@@ -33,6 +33,8 @@ pub struct Renewal {
     // Not rounded: answers are compared by it.
     end: Moment,
     phase: Phase,
+    /// When the renewal that comes next was planned, whatever tries it has taken since.
+    planned: Moment,
     failures: u32,
     used: u32,
 }
@@ -113,7 +115,7 @@ impl Renewal {
     /// The lease of a new grant: the answer to a request of `sent` left `remaining`.
     pub fn new(terms: Terms, sent: Moment, remaining: Duration) -> Self {
         let end = terms.end(sent, remaining);
-        let mut renewal = Self { terms, end, phase: Phase::Resting, failures: 0, used: 0 };
+        let mut renewal = Self { terms, end, phase: Phase::Resting, planned: Moment::FAR, failures: 0, used: 0 };
         renewal.plan(sent, remaining);
         renewal
     }
@@ -131,6 +133,12 @@ impl Renewal {
     /// How many renewals were confirmed.
     pub fn renewals(&self) -> u32 {
         self.used
+    }
+
+    /// How long after its moment the renewal that is due is confirmed now, if that is longer than an answer may take.
+    pub fn late(&self, now: Moment) -> Option<Duration> {
+        let late = now.since(self.planned);
+        (late > self.terms.patience()).then_some(late)
     }
 
     /// When to ask [`due`](Self::due) next.
@@ -198,9 +206,12 @@ impl Renewal {
     }
 
     fn plan(&mut self, sent: Moment, remaining: Duration) {
-        self.phase = match self.terms.exhausted(self.used) {
-            true => Phase::Resting,
-            false => Phase::Waiting { due: self.terms.renew_at(sent, remaining) },
+        (self.phase, self.planned) = match self.terms.exhausted(self.used) {
+            true => (Phase::Resting, Moment::FAR),
+            false => {
+                let due = self.terms.renew_at(sent, remaining);
+                (Phase::Waiting { due }, due)
+            }
         };
     }
 

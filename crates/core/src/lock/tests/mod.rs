@@ -182,7 +182,8 @@ impl Lock {
         while let Some(event) = self.machine.poll_event() {
             match event {
                 Event::Ready(slip) => ready.push(slip),
-                Event::Lost(grip, _) => self.lost.push(grip),
+                Event::Lost(lost) => self.lost.push(lost.grip),
+                _ => {}
             }
         }
         ready
