@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Slip};
+use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Slip};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
@@ -152,6 +152,14 @@ impl State {
     pub(crate) fn loss(&self, now: Moment, grip: Grip, token: Token) -> Option<LossReason> {
         self.losses(grip)?;
         self.machine.loss(now, self.owned(grip, token)?)
+    }
+
+    /// Until when a hold lasts without a renewal; `None` once it is over.
+    pub(crate) fn deadline(&self, now: Moment, grip: Grip, token: Token) -> Option<Moment> {
+        match self.machine.state(now, self.owned(grip, token)?)? {
+            HoldState::Held { until } | HoldState::Uncertain { until } => Some(until),
+            HoldState::Lost(_) => None,
+        }
     }
 
     /// The grip, if it is still this token's: it may have passed on to another.

@@ -36,10 +36,11 @@ use bandog_core::time::Moment;
 use crate::clock::Clock;
 use crate::config::LockConfig;
 use crate::error::ErrorKind;
-use crate::signals::{Grouping, Link, Phase, Signals, detailed};
+use crate::signals::{Grouping, Herald, Link, Phase, Signals, detailed};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
+pub(crate) use calls::first;
 use calls::poll_once;
 pub(crate) use cohort::{Cohort, Losses};
 use cohort::{State, Wanted, tell_loss};
@@ -64,6 +65,7 @@ pub(crate) struct Driver {
     pub(crate) reentrant: bool,
     pub(crate) janitor: Janitor,
     pub(crate) signals: Signals,
+    pub(crate) herald: Herald,
     keeper: Keeper,
     mailbox: Arc<Mailbox>,
     cohorts: [Mutex<HashMap<LockName, Arc<Cohort>>>; SHARDS],
@@ -92,6 +94,7 @@ impl Deref for Handle {
 impl Drop for Life {
     fn drop(&mut self) {
         self.0.keeper.finish();
+        self.0.herald.finish();
     }
 }
 
@@ -136,6 +139,7 @@ impl Driver {
             reentrant,
             janitor: Janitor::new(janitor_limit),
             signals: Signals::new(group_by),
+            herald: Herald::default(),
             cohorts: Default::default(),
             hasher: RandomState::new(),
             detached: Mutex::default(),

@@ -1,7 +1,7 @@
 //! A hold to look at: how it stands, until when, and its loss.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -219,6 +219,18 @@ impl Hold {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static + use<> {
+        let ended = self.ended();
+        async move {
+            match ended.await {
+                Some(reason) => reason,
+                // Released: it can no longer be lost.
+                None => pending().await,
+            }
+        }
+    }
+
+    /// Resolves with the reason when the lock is lost, and with nothing when it is released.
+    pub(super) fn ended(&self) -> impl Future<Output = Option<LossReason>> + Send + 'static + use<> {
         let losses = self.cohort.lock().watch_loss(self.grip, self.token);
         let (clock, cohort, grip, token) = (self.handle.clock.clone(), Arc::clone(&self.cohort), self.grip, self.token);
         async move {
@@ -226,7 +238,7 @@ impl Hold {
             // After a pause nobody may have told yet: the clock has the first word.
             poll_fn(|cx| {
                 let lost = cohort.lock().loss(clock.now(), grip, token);
-                lost.map_or_else(|| told.as_mut().poll(cx), Poll::Ready)
+                lost.map_or_else(|| told.as_mut().poll(cx), |reason| Poll::Ready(Some(reason)))
             })
             .await
         }
@@ -280,15 +292,9 @@ impl Hold {
     }
 }
 
-async fn told(losses: Option<Losses>) -> LossReason {
-    if let Some(mut losses) = losses
-        && let Ok(lost) = losses.wait_for(Option::is_some).await
-        && let Some(reason) = &*lost
-    {
-        return reason.clone();
-    }
-    // Released: it can no longer be lost.
-    std::future::pending().await
+// Nothing, when whoever would tell has gone.
+async fn told(losses: Option<Losses>) -> Option<LossReason> {
+    losses?.wait_for(Option::is_some).await.ok()?.clone()
 }
 
 impl fmt::Debug for Hold {

@@ -8,6 +8,7 @@
 
 mod event;
 mod events;
+mod herald;
 mod metrics;
 mod word;
 
@@ -27,6 +28,7 @@ pub use event::{Alert, Event};
 pub use events::Events;
 use events::Hub;
 pub(crate) use events::ROOM;
+pub(crate) use herald::Herald;
 use metrics::{Ledgers, Metric, place, record};
 pub use word::{Check, Strategy};
 pub(crate) use word::{Link, Phase, mode_word};

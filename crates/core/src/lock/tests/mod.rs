@@ -9,6 +9,7 @@ mod failures;
 mod holds;
 mod passing;
 mod pushes;
+mod signals;
 mod upgrades;
 
 use std::sync::Arc;
