@@ -10,6 +10,8 @@ mod event;
 mod events;
 mod herald;
 mod metrics;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 mod word;
 
 use std::sync::Arc;
