@@ -191,7 +191,7 @@ impl Order {
         }
         let (store, mode) = (&self.handle.store, mode_word(mode));
         Some(Box::new(tracing::debug_span!(
-            target: "bandog", "acquire", lock = %name, %store, mode, phase = "ask", token = Empty, holder = Empty
+            target: "bandog", "acquire", lock = %name, %store, mode, phase = Empty, token = Empty, holder = Empty
         )))
     }
 

@@ -272,8 +272,8 @@ impl Hold {
             return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
         let now = self.handle.clock.now();
-        let forgotten = state.forget_watchers(now, grip);
         let told = state.release_told(now, grip, self.token);
+        let forgotten = state.forget_watchers(now, grip);
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
         let released = self.handle.release_at(now, &self.cohort, state, told, |machine| {
             if admitted {

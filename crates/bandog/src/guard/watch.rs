@@ -112,6 +112,7 @@ impl Hold {
     pub(super) fn granted(&self, how: How, waited: Duration, asked: Option<&Span>) {
         let (lock, token) = (self.cohort.name(), self.token);
         let holder = if detailed() { self.begin_span(how, asked) } else { None };
+        let _inside = asked.map(Span::enter);
         self.handle.signals.granted(&About { lock, token, holder }, how, waited);
     }
 
