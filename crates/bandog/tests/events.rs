@@ -329,7 +329,7 @@ fn every_event_is_one_line_for_people() {
         (Event::Released { lock: lock.clone(), token, held: secs(2) }, "released job (token 7) after 2s"),
         (
             Event::Recovered {
-                lock: Some(lock.clone()),
+                lock: Some(lock),
                 strategy: bandog::Strategy::Reacquire,
                 worked: true,
                 token: Some(token),
