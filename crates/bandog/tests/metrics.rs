@@ -1,5 +1,7 @@
 //! Metrics through the facade, as a recorder of the user's sees them. The table itself is checked next to its code.
 
+#![allow(clippy::unwrap_used, reason = "parts of tests")]
+
 mod common;
 
 use std::collections::BTreeMap;

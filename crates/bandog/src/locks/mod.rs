@@ -12,7 +12,7 @@ use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Handle, JanitorStats};
 use crate::error::ShutdownError;
 use crate::request::{Mutex, Request, RwLock, Semaphore};
-use crate::signals::{Events, ROOM};
+use crate::signals::{Events, ROOM, Signals};
 
 pub use builder::LocksBuilder;
 
@@ -206,6 +206,10 @@ impl Locks {
     /// ```
     pub fn events_with_room(&self, room: usize) -> Events {
         self.handle.signals.listen(room)
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.handle.signals
     }
 
     /// What the releases in the background are doing.

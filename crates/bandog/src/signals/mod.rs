@@ -6,6 +6,7 @@
 //! Invariant: no lock of ours is held while a signal is given: listeners' wakers, the recorder and the subscriber are the
 //! user's code.
 
+mod cost;
 mod event;
 mod events;
 mod herald;

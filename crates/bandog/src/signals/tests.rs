@@ -11,7 +11,7 @@ use super::metrics::{Row, Sort, TABLE};
 use super::*;
 
 fn name(name: &str) -> LockName {
-    LockName::new(name).unwrap()
+    LockName::new(name).expect("a name")
 }
 
 /// Everything that was recorded: `name{label=value}` and how much.
@@ -58,7 +58,8 @@ fn names_follow_the_habits_of_exporters() {
 fn all(signals: &Signals) {
     let lock = &name("order:1001");
     let about = About { lock, token: Token::from_u64(7), holder: None };
-    let (second, modes) = (Duration::from_secs(1), [Mode::Exclusive, Mode::Shared, Mode::permits(1, 2).unwrap()]);
+    let (second, modes) =
+        (Duration::from_secs(1), [Mode::Exclusive, Mode::Shared, Mode::permits(1, 2).expect("one of two")]);
     modes.into_iter().for_each(|mode| signals.attempted(mode, lock));
     [How::AtOnce, How::Local, How::HandOff, How::Reentry]
         .into_iter()
