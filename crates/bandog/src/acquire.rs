@@ -17,6 +17,7 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use crate::config::{Alerts, ConfigError, Options};
+use crate::driver::shield::shield;
 use crate::driver::{Asked, Cohort, Handle};
 use crate::error::{AcquireError, ErrorKind, Place, refusal_kind};
 use crate::guard::Guard;
@@ -273,7 +274,9 @@ impl Drop for Waiting {
         if let Some(asker) = &self.asker {
             asker.handle.cancel(&asker.cohort, self.slip);
             if self.acquires {
-                asker.denied(Denied::Cancelled, asker.handle.clock.now());
+                let now = asker.handle.clock.now();
+                // Perhaps dropped by a panic already.
+                shield("a listener", || asker.denied(Denied::Cancelled, now));
             }
         }
     }

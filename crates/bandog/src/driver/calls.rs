@@ -69,20 +69,20 @@ impl Driver {
     }
 
     pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {
-        self.heard(cohort, &errand, &result);
-        if let (Errand::Renew { grip, sent, .. }, Some(limit)) = (&errand, self.defaults.options.alerts.renewal) {
-            let late = self.clock.now().since(*sent);
-            let token = (late > limit).then(|| cohort.lock().machine.token(*grip)).flatten();
-            if let Some(token) = token {
-                self.signals.alerted(Alert::Renewal { lock: cohort.name().clone(), token, late, limit });
-            }
-        }
+        shield("a listener", || self.heard(cohort, &errand, &result));
         self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
     }
 
     /// Tells what an answer shows, before the machine acts on it.
     fn heard(&self, cohort: &Cohort, errand: &Errand, result: &Result<Reply, StoreError>) {
         let lock = cohort.name();
+        if let (Errand::Renew { grip, sent, .. }, Some(limit)) = (errand, self.defaults.options.alerts.renewal) {
+            let late = self.clock.now().since(*sent);
+            let token = (late > limit).then(|| cohort.lock().machine.token(*grip)).flatten();
+            if let Some(token) = token {
+                self.signals.alerted(Alert::Renewal { lock: lock.clone(), token, late, limit });
+            }
+        }
         match result {
             Ok(reply) => {
                 if let Some(waiters) = waiters(&reply.body) {

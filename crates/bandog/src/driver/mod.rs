@@ -267,7 +267,7 @@ impl Driver {
             self.perform(&cohort, state, wanted);
             drop(replaced);
             if let Some(blocker) = behind {
-                self.signals.waiting(name, || blocker.map(Into::into));
+                shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
             }
             if outcome.is_none() && sends {
                 outcome = self.pick(&cohort, slip, waker);
@@ -421,10 +421,12 @@ impl Inbox for Mailbox {
         let Some(driver) = self.0.upgrade() else { return };
         driver.inbox_up.store(up, Ordering::Release);
         let again = up && driver.inbox_was_up.swap(true, Ordering::Relaxed);
-        driver.signals.connection(Link::Inbox, up, None, u64::from(again));
-        if !up {
-            driver.signals.failed(ErrorKind::Unavailable, Phase::News);
-        }
+        shield::shield("a listener", || {
+            driver.signals.connection(Link::Inbox, up, None, u64::from(again));
+            if !up {
+                driver.signals.failed(ErrorKind::Unavailable, Phase::News);
+            }
+        });
         for cohort in driver.all_cohorts() {
             driver.with(&cohort, |now, machine| machine.handle_inbox(now, up));
         }

@@ -80,15 +80,16 @@ impl<K: Held> Guard<K> {
     pub(crate) fn new(asker: Asker, granted: (Grip, Token, How), at: Moment) -> Self {
         let (grip, token, how) = granted;
         let Asker { handle, cohort, began, alerts, span } = asker;
-        let hold = Hold { handle, cohort, grip, token };
-        hold.granted(how, at.since(began), span.as_deref());
-        let alerts = alerts.as_deref();
-        if let Some(limit) = alerts.and_then(|alerts| alerts.wait).filter(|limit| at.since(began) > *limit) {
-            let (lock, waited) = (hold.cohort.name().clone(), at.since(began));
-            hold.handle.signals.alerted(Alert::Wait { lock, waited, limit });
-        }
+        let (hold, waited, alerts) = (Hold { handle, cohort, grip, token }, at.since(began), alerts.as_deref());
         let overdue = alerts.and_then(|alerts| alerts.hold).map(|limit| Box::new((at, limit)));
-        Self { hold, released: false, overdue, held: PhantomData }
+        // Made before anybody is told: should a listener panic, the lock is released.
+        let guard = Self { hold, released: false, overdue, held: PhantomData };
+        guard.hold.granted(how, waited, span.as_deref());
+        if let Some(limit) = alerts.and_then(|alerts| alerts.wait).filter(|limit| waited > *limit) {
+            let lock = guard.hold.cohort.name().clone();
+            guard.hold.handle.signals.alerted(Alert::Wait { lock, waited, limit });
+        }
+        guard
     }
 
     pub(crate) fn as_hold(&self) -> &Hold {

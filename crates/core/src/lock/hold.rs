@@ -409,7 +409,8 @@ impl Machine {
         for (key, hold) in self.holds.iter_mut() {
             if hold.run.replace(run).is_some_and(|known| known != run) {
                 hold.doubted = true;
-                if !std::mem::replace(&mut hold.uncertain, true) {
+                let seen = hold.loss.is_none() && hold.unpicked.is_none();
+                if seen && !std::mem::replace(&mut hold.uncertain, true) {
                     self.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
                 }
                 self.todo.push_back(Todo::Renew(Grip(key), None));
