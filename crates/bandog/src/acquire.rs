@@ -13,13 +13,17 @@ use bandog_core::name::{LockName, NameError};
 use bandog_core::op::Patience;
 use bandog_core::renewal::Terms;
 use bandog_core::time::Moment;
+use tracing::Span;
+use tracing::field::Empty;
 
-use crate::config::{Alerts, ConfigError, Options};
+use crate::config::{ConfigError, Options};
+use crate::driver::shield::shield;
 use crate::driver::{Asked, Cohort, Handle};
-use crate::error::{AcquireError, Place};
+use crate::error::{AcquireError, ErrorKind, Place, refusal_kind};
 use crate::guard::Guard;
 use crate::held::Held;
 use crate::owner;
+use crate::signals::{Denied, Phase, detailed, mode_word};
 
 /// What to acquire, unchecked until it is placed. Shared by a request and its futures.
 #[derive(Debug, Clone)]
@@ -58,17 +62,19 @@ enum State {
 /// A slip in the hand of a future. Dropped, it is cancelled.
 pub(crate) struct Waiting {
     slip: Slip,
+    /// Whether it is the lock that is waited for, and not a release or a change of the hold.
+    acquires: bool,
     /// Gone once the outcome is picked up.
     asker: Option<Asker>,
 }
 
 /// Whoever asked: where, and when.
 pub(crate) struct Asker {
-    /// Boxed: most requests want none, and every waiter carries this.
-    pub(crate) alerts: Option<Box<Alerts>>,
     pub(crate) handle: Handle,
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
+    /// The span of the acquisition, if anybody reads it. Boxed: every waiter carries this.
+    pub(crate) span: Option<Box<Span>>,
 }
 
 impl<K: Held> Acquire<K> {
@@ -96,14 +102,20 @@ impl<K: Held> Acquire<K> {
             State::Over => return Poll::Pending,
         };
         self.state = State::Over;
-        let (asker, outcome) = over;
+        let (asker, outcome, at) = over;
         Poll::Ready(finish(match outcome {
-            Outcome::Granted { grip, token, .. } => Ok(Guard::new(asker, grip, token)),
-            Outcome::Failed(why) => Err((asker, why)),
+            Outcome::Granted { grip, token, how } => Ok(Guard::new(asker, (grip, token, how), at)),
+            Outcome::Failed(why) => {
+                asker.denied(Denied::from(&why), at);
+                Err((asker, why))
+            }
             Outcome::Done => Err((asker, Why::Closed)),
         }))
     }
 }
+
+/// An outcome, whose it is, and when it was picked up.
+type Picked = (Asker, Outcome, Moment);
 
 /// How an acquisition ended, for whoever asked and for whoever reads the error.
 type Ended<K> = Result<Guard<K>, (Asker, Why)>;
@@ -143,7 +155,15 @@ impl<K: Held> Future for TryAcquire<K> {
 
 impl Order {
     /// Checks the order and hands it to the machine.
-    fn place(&self, patience: Patience, waker: &Waker) -> Ending<Result<(Asker, Outcome), Waiting>> {
+    fn place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
+        let placed = self.try_place(patience, waker);
+        if let Err(error) = &placed {
+            self.handle.signals.failed(error.kind(), Phase::Acquire);
+        }
+        placed
+    }
+
+    fn try_place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
         let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
         let mut ask = *self.checked(name)?;
         ask.patience = patience;
@@ -152,12 +172,26 @@ impl Order {
             return Err(self.invalid(ConfigError::NoOwner));
         }
         ask.reentrant |= self.handle.reentrant && ask.owner.is_some();
+        let span = self.span(name, ask.mode);
+        let inside = span.as_deref().map(Span::enter);
+        self.handle.signals.attempted(ask.mode, name);
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
-        let asker = Asker { alerts: self.options.alerts.boxed(), handle: self.handle.clone(), cohort, began };
+        drop(inside);
+        let asker = Asker { handle: self.handle.clone(), cohort, began, span };
         Ok(match outcome {
-            Ok(outcome) => Ok((asker, outcome)),
-            Err(slip) => Err(Waiting { slip, asker: Some(asker) }),
+            Ok((outcome, at)) => Ok((asker, outcome, at)),
+            Err(slip) => Err(Waiting { slip, acquires: true, asker: Some(asker) }),
         })
+    }
+
+    fn span(&self, name: &LockName, mode: Mode) -> Option<Box<Span>> {
+        if !detailed() {
+            return None;
+        }
+        let (store, mode) = (&self.handle.store, mode_word(mode));
+        Some(Box::new(tracing::debug_span!(
+            target: "bandog", "acquire", lock = %name, %store, mode, phase = Empty, token = Empty, holder = Empty
+        )))
     }
 
     // Once for all futures of a request; each adds what is its own.
@@ -212,41 +246,50 @@ impl Order {
 
 impl Waiting {
     pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, slip: Slip) -> Self {
-        let (alerts, began) = (None, handle.clock.now());
-        let asker = Asker { alerts, handle: handle.clone(), cohort: Arc::clone(cohort), began };
-        Self { slip, asker: Some(asker) }
+        let (began, span) = (handle.clock.now(), None);
+        let asker = Asker { handle: handle.clone(), cohort: Arc::clone(cohort), began, span };
+        Self { slip, acquires: false, asker: Some(asker) }
     }
 
     /// The slip's outcome, once it is there.
     #[inline(always)]
-    fn poll(&mut self, waker: &Waker) -> Option<(Asker, Outcome)> {
+    fn poll(&mut self, waker: &Waker) -> Option<Picked> {
         let asker = self.asker.as_ref()?;
-        let outcome = asker.handle.pick(&asker.cohort, self.slip, waker)?;
-        Some((self.asker.take()?, outcome))
+        let inside = asker.span.as_deref().map(Span::enter);
+        let picked = asker.handle.pick(&asker.cohort, self.slip, waker);
+        drop(inside);
+        let (outcome, at) = picked?;
+        Some((self.asker.take()?, outcome, at))
     }
 
     pub(crate) async fn outcome(mut self) -> (Asker, Outcome) {
-        std::future::poll_fn(|cx| self.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)).await
+        let (asker, outcome, _) =
+            std::future::poll_fn(|cx| self.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)).await;
+        (asker, outcome)
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(Asker { handle, cohort, .. }) = &self.asker {
-            handle.cancel(cohort, self.slip);
+        if let Some(asker) = &self.asker {
+            asker.handle.cancel(&asker.cohort, self.slip);
+            if self.acquires {
+                let now = asker.handle.clock.now();
+                // Perhaps dropped by a panic already.
+                shield("a listener", || asker.denied(Denied::Cancelled, now));
+            }
         }
     }
 }
 
 impl Asker {
-    /// Warns of a wait that took too long.
-    pub(crate) fn alert_wait(&self) {
-        if let Some(limit) = self.alerts.as_ref().and_then(|alerts| alerts.wait) {
-            let waited = self.waited();
-            if waited > limit {
-                tracing::warn!(lock = %self.cohort.name(), ?waited, ?limit, "waited longer than its alert allows");
-            }
+    /// Tells that it came to nothing.
+    fn denied(&self, why: Denied, at: Moment) {
+        if let Some(span) = &self.span {
+            span.record("phase", why.as_str());
         }
+        let _inside = self.span.as_deref().map(Span::enter);
+        self.handle.signals.denied(self.cohort.name(), why, at.since(self.began));
     }
 
     pub(crate) fn waited(&self) -> Duration {
@@ -270,6 +313,22 @@ impl Asker {
             Why::Lost(reason) => AcquireError::Lost { place, reason },
             Why::Closed => AcquireError::Closed { place },
         }
+    }
+}
+
+impl From<&Why> for Denied {
+    fn from(why: &Why) -> Self {
+        Self::Failed(match why {
+            Why::Timeout(_) => return Self::Timeout,
+            Why::Busy(_) => return Self::Busy,
+            // Counted where the store failed.
+            Why::Store(_) => return Self::Unserved,
+            Why::WouldDeadlock => ErrorKind::WouldDeadlock,
+            Why::TooDeep => ErrorKind::TooDeep,
+            Why::Refused(reason) => refusal_kind(reason),
+            Why::Lost(_) => ErrorKind::Lost,
+            Why::Closed => ErrorKind::Closed,
+        })
     }
 }
 

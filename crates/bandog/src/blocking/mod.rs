@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod events;
 mod guard;
 mod interrupt;
 mod park;
@@ -27,6 +28,7 @@ use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Health, JanitorStats};
 use crate::error::{AdminError, ShutdownError};
 
+pub use events::Events;
 pub use guard::{Guard, PermitGuard, ReadGuard, UpgradeError, WriteGuard};
 pub use interrupt::Interrupt;
 pub(crate) use park::{block_on, is_blocking};
@@ -183,6 +185,34 @@ impl Locks {
     /// ```
     pub fn health(&self) -> Health {
         self.0.health()
+    }
+
+    /// Listens to what happens to the locks of this client, from now on. As [`crate::Locks::events`], for threads.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let events = locks.events();
+    /// drop((locks.mutex("job").acquire()?, locks));
+    /// for event in events {
+    ///     println!("{event}"); // until the client has ended
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn events(&self) -> Events {
+        Events(self.0.events())
+    }
+
+    /// As [`events`](Self::events), with room for so many. As [`crate::Locks::events_with_room`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let mut events = locks.events_with_room(16);
+    /// let guard = locks.mutex("job").acquire()?;
+    /// assert!(matches!(events.next(), Some(bandog::Event::Acquired { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn events_with_room(&self, room: usize) -> Events {
+        Events(self.0.events_with_room(room))
     }
 
     /// As [`crate::Locks::janitor`].

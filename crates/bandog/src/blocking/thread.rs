@@ -47,10 +47,7 @@ impl Drop for Current {
     fn drop(&mut self) {
         for (driver, cohort) in self.held.take() {
             let (Some(driver), Some(cohort)) = (driver.upgrade(), cohort.upgrade()) else { continue };
-            let ended = driver.with(&cohort, |now, machine| machine.handle_owner_ended(now, self.owner.id()));
-            if ended > 0 {
-                tracing::warn!(lock = %cohort.name(), "a thread ended without releasing its lock; it was released");
-            }
+            driver.with(&cohort, |now, machine| machine.handle_owner_ended(now, self.owner.id()));
         }
     }
 }

@@ -163,7 +163,7 @@ impl LockConfigBuilder {
         self
     }
 
-    /// Alerts when a renewal is confirmed later than this after its moment. Counts for the client, in its defaults.
+    /// Alerts when a renewal is confirmed later than this after its moment: once for each.
     ///
     /// ```
     /// let config = bandog::LockConfig::builder().alert_renewal(std::time::Duration::from_secs(1)).build()?;

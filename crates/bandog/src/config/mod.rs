@@ -62,12 +62,6 @@ pub(crate) struct Alerts {
     pub(crate) recoveries: Option<(u32, Duration)>,
 }
 
-impl Alerts {
-    pub(crate) fn boxed(self) -> Option<Box<Self>> {
-        (self.hold.is_some() || self.wait.is_some()).then(|| Box::new(self))
-    }
-}
-
 /// Options after the check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked {
@@ -117,8 +111,8 @@ impl Options {
 
     /// What the watchdog watches besides the lease.
     pub(crate) fn vigil(&self) -> Vigil {
-        let Alerts { hold: alert_hold, wait: alert_wait, .. } = self.alerts;
-        Vigil { max_hold: self.max_hold, progress: self.progress_within, alert_hold, alert_wait }
+        let Alerts { hold: alert_hold, wait: alert_wait, renewal: alert_renewal, .. } = self.alerts;
+        Vigil { max_hold: self.max_hold, progress: self.progress_within, alert_hold, alert_wait, alert_renewal }
     }
 
     pub(crate) fn backoff(&self) -> Result<Backoff, ConfigError> {

@@ -10,20 +10,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bandog_core::lock::{Action, Errand, Lane};
-use bandog_core::op::Reply;
+use bandog_core::op::{Body, Reply, Verdict};
 use bandog_core::store::{Answer, StoreError};
 use tokio::sync::oneshot;
 
 use super::keeper::Letter;
 use super::shield::{shield, shielded};
+use super::told::waiters;
 use super::{Cohort, Driver, inline};
 use crate::blocking::is_blocking;
+use crate::error::store_kind;
+use crate::signals::Phase;
 use crate::sync::Handle;
 
 impl Driver {
     pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, action: Action) {
         let Action { errand, op, lane } = action;
-        tracing::trace!(lock = %cohort.name(), ?errand, "send");
+        tracing::trace!(target: "bandog", lock = %cohort.name(), ?errand, "send");
         if lane == Lane::Renewals && !self.capabilities.in_process {
             return self.keeper.post([Letter { cohort: Arc::clone(cohort), errand, op }]);
         }
@@ -67,16 +70,36 @@ impl Driver {
     }
 
     pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {
-        if let Err(error) = &result {
-            tracing::debug!(lock = %cohort.name(), ?errand, %error, outcome = ?error.outcome, "the store failed");
-        }
-        if let (Errand::Renew { sent, .. }, Some(limit)) = (&errand, self.defaults.options.alerts.renewal) {
-            let took = self.clock.now().since(*sent);
-            if took > limit {
-                tracing::warn!(lock = %cohort.name(), ?took, ?limit, "a renewal was answered later than its alert allows");
+        shield("a listener", || self.heard(cohort, &errand, &result));
+        self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
+    }
+
+    /// Tells what an answer shows, before the machine acts on it.
+    fn heard(&self, cohort: &Cohort, errand: &Errand, result: &Result<Reply, StoreError>) {
+        let lock = cohort.name();
+        match result {
+            Ok(reply) => {
+                if let Some(waiters) = waiters(&reply.body) {
+                    self.signals.queue_seen(waiters);
+                }
+                if let (Errand::Claim { .. }, Body::Verdict(Verdict::Queued(queued))) = (errand, &reply.body) {
+                    self.signals.waiting(lock, || queued.blocker.clone().map(Into::into));
+                }
+            }
+            Err(error) => {
+                let phase = match errand {
+                    Errand::Renew { .. } | Errand::Look { .. } => Phase::Renew,
+                    Errand::Part { .. } | Errand::Downgrade { .. } => Phase::Release,
+                    Errand::Claim { .. }
+                    | Errand::Confirm { .. }
+                    | Errand::Heartbeat { .. }
+                    | Errand::Withdraw { .. } => Phase::Acquire,
+                };
+                self.signals.failed(store_kind(error.kind), phase);
+                let (phase, outcome) = (phase.as_str(), error.outcome);
+                tracing::debug!(target: "bandog", %lock, phase, ?errand, %error, ?outcome, "the store failed");
             }
         }
-        self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
     }
 
     fn finish_later(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, answer: Answer<Reply>) {

@@ -1,19 +1,22 @@
 //! This process's share in one lock: the machine, and who is to be woken.
 
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, LossReason, Machine, Recovery, Slip};
+use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Recovery, Slip};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tracing::Span;
 
 use super::keeper::Timer;
 use super::lock;
 use super::shield::shield;
+use super::told::Told;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How long a lock that nobody uses is remembered here.
@@ -30,8 +33,8 @@ pub(crate) struct State {
     pub(crate) machine: Machine,
     /// Whoever waits for a slip, by its index.
     wakers: Vec<Option<Waker>>,
-    /// Whoever waits for the loss of a hold.
-    watchers: Vec<(Grip, FateSender)>,
+    /// Whoever waits for the loss of a hold, and its span in the log.
+    watchers: Vec<Watcher>,
     /// The tasks that holds are bound to.
     bonds: Vec<(Grip, AbortHandle)>,
     pub(super) timer: Option<Timer>,
@@ -52,12 +55,24 @@ pub(crate) struct Fate {
 pub(crate) type Fates = watch::Receiver<Option<Fate>>;
 type FateSender = watch::Sender<Option<Fate>>;
 
+/// Whoever looks at one hold.
+struct Watcher {
+    grip: Grip,
+    losses: Option<FateSender>,
+    /// Shared: to clone or drop a span is the subscriber's business, and not to be done under a lock.
+    span: Option<Arc<Span>>,
+}
+
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
     pub(super) wakers: Vec<Waker>,
     pub(super) fates: Vec<Telling>,
-    /// What is to be reported.
+    /// What listeners hear.
+    pub(super) told: Vec<Told>,
+    /// What the watchdog, or the machine for it, has found and done.
     pub(super) news: Vec<Event>,
+    /// The hold that was released, if one was: told before anybody else can have the lock.
+    pub(super) released: Option<Told>,
     /// Wakers that nobody needs any more.
     pub(super) stale: Vec<Option<Waker>>,
     pub(super) actions: Vec<Action>,
@@ -70,15 +85,16 @@ pub(super) struct Wanted {
 /// Somebody to be told of a loss, or that there will be none any more.
 #[must_use = "to be told, or dropped, after unlocking"]
 pub(crate) struct Telling {
-    sender: FateSender,
+    sender: Option<FateSender>,
     fate: Option<Fate>,
+    _span: Option<Arc<Span>>,
 }
 
 impl Telling {
     /// Wakes whoever watches: not to be called under a lock.
     pub(crate) fn tell(self) {
         // The drop of the last sender wakes too.
-        shield("a waker", move || self.fate.map(|fate| self.sender.send_replace(Some(fate))));
+        shield("a waker", move || self.sender.zip(self.fate).map(|(sender, fate)| sender.send_replace(Some(fate))));
     }
 }
 
@@ -121,18 +137,37 @@ impl State {
     /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
     pub(crate) fn watch_loss(&mut self, grip: Grip, token: Token) -> Option<Fates> {
         self.owned(grip, token)?;
-        if let Some(sender) = self.watcher(grip) {
+        if let Some(sender) = self.losses(grip) {
             return Some(sender.subscribe());
         }
         let (sender, receiver) = watch::channel(None);
-        self.watchers.push((grip, sender));
+        self.watcher(grip).losses = Some(sender);
         Some(receiver)
+    }
+
+    /// Keeps the span of a hold until it is released.
+    pub(crate) fn keep_span(&mut self, grip: Grip, token: Token, span: Arc<Span>) {
+        if self.owned(grip, token).is_some() {
+            self.watcher(grip).span = Some(span);
+        }
+    }
+
+    pub(super) fn span(&self, grip: Grip) -> Option<Arc<Span>> {
+        self.watchers.iter().find(|watcher| watcher.grip == grip)?.span.clone()
     }
 
     /// Why a hold that is watched is lost, if it is by now.
     pub(crate) fn loss(&self, now: Moment, grip: Grip, token: Token) -> Option<LossReason> {
-        self.watcher(grip)?;
+        self.losses(grip)?;
         self.machine.loss(now, self.owned(grip, token)?)
+    }
+
+    /// Until when a hold lasts without a renewal; `None` once it is over.
+    pub(crate) fn deadline(&self, now: Moment, grip: Grip, token: Token) -> Option<Moment> {
+        match self.machine.state(now, self.owned(grip, token)?)? {
+            HoldState::Held { until } | HoldState::Uncertain { until } => Some(until),
+            HoldState::Lost(_) => None,
+        }
     }
 
     /// The grip, if it is still this token's: it may have passed on to another.
@@ -140,8 +175,16 @@ impl State {
         self.machine.belongs(grip, token).then_some(grip)
     }
 
-    fn watcher(&self, grip: Grip) -> Option<&FateSender> {
-        self.watchers.iter().find(|(watched, _)| *watched == grip).map(|(_, sender)| sender)
+    fn losses(&self, grip: Grip) -> Option<&FateSender> {
+        self.watchers.iter().find(|watcher| watcher.grip == grip)?.losses.as_ref()
+    }
+
+    fn watcher(&mut self, grip: Grip) -> &mut Watcher {
+        let at = self.watchers.iter().position(|watcher| watcher.grip == grip).unwrap_or_else(|| {
+            self.watchers.push(Watcher { grip, losses: None, span: None });
+            self.watchers.len() - 1
+        });
+        &mut self.watchers[at]
     }
 
     /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
@@ -150,17 +193,13 @@ impl State {
         if !self.bonds.is_empty() {
             self.bonds.retain(|(bound, _)| *bound != grip);
         }
-        let reason = self.machine.loss(now, grip);
-        self.take_watcher(grip, reason.map(|reason| Fate { reason, open: false }))
-    }
-
-    fn take_watcher(&mut self, grip: Grip, fate: Option<Fate>) -> Option<Telling> {
-        let at = self.watchers.iter().position(|(watched, _)| *watched == grip)?;
-        let (_, sender) = self.watchers.swap_remove(at);
+        let at = self.watchers.iter().position(|watcher| watcher.grip == grip)?;
+        let Watcher { losses: sender, span, .. } = self.watchers.swap_remove(at);
         if self.watchers.is_empty() {
             self.watchers = Vec::new();
         }
-        Some(Telling { sender, fate })
+        let fate = self.machine.loss(now, grip).map(|reason| Fate { reason, open: false });
+        Some(Telling { sender, fate, _span: span })
     }
 
     /// The hold ends with this task.
@@ -181,35 +220,38 @@ impl State {
 
     /// Whoever watches a hold whose fate this event is.
     fn telling(&mut self, event: &Event) -> Option<Telling> {
-        match event {
-            Event::Lost(grip, reason) => {
-                let fate = Fate { reason: reason.clone(), open: self.machine.is_regaining(*grip) };
-                self.watcher(*grip).cloned().map(|sender| Telling { sender, fate: Some(fate) })
+        let (sender, fate) = match event {
+            Event::Lost(lost) => {
+                let fate = Fate { reason: lost.reason.clone(), open: self.machine.is_regaining(lost.grip) };
+                (self.losses(lost.grip)?.clone(), Some(fate))
             }
-            // Whoever watches from now on waits for the next loss.
             Event::Recovered { grip, strategy: Some(Recovery::Reacquire), worked, .. } => {
-                let lost = self.watcher(*grip).and_then(|sender| sender.borrow().clone());
-                let fate = lost.map(|fate| Fate { open: false, ..fate });
+                let sender = self.losses(*grip)?.clone();
                 if *worked {
-                    self.take_watcher(*grip, fate)
-                } else {
-                    self.watcher(*grip).cloned().map(|sender| Telling { sender, fate })
+                    // Whoever watches from now on waits for the next loss.
+                    self.watcher(*grip).losses = None;
                 }
+                let fate = sender.borrow().clone().map(|fate| Fate { open: false, ..fate });
+                (sender, fate)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(Telling { sender: Some(sender), fate, _span: None })
     }
 
     /// Takes everything the machine wants done.
     pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
-        let (mut wakers, mut fates, mut news) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut wakers, mut fates, mut told, mut news) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
             if let Event::Ready(slip) = event {
                 wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take));
                 continue;
             }
             fates.extend(self.telling(&event));
-            news.push(event);
+            match self.told(now, &event) {
+                Some(signal) => told.push(signal),
+                None => news.push(event),
+            }
         }
         let mut actions = Vec::new();
         while let Some(action) = self.machine.poll_action(now, || store.time()) {
@@ -218,7 +260,8 @@ impl State {
         let stale = self.tidy();
         let unsettled = self.machine.unsettled();
         let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
-        Wanted { wakers, fates, news, stale, actions, timer: self.timer_change(now), unsettled: grown }
+        let timer = self.timer_change(now);
+        Wanted { wakers, fates, told, news, released: None, stale, actions, timer, unsettled: grown }
     }
 
     /// Frees the room that only waiting needs.

@@ -19,6 +19,7 @@ mod round;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
 pub(crate) mod shield;
+mod told;
 pub(crate) mod tracked;
 mod watchdog;
 
@@ -30,25 +31,28 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Action, Ask, Machine, Outcome, Settings, Slip};
+use bandog_core::lock::{Action, Ask, Machine, Outcome, Released, Settings, Slip};
 use bandog_core::name::LockName;
-use bandog_core::op::News;
+use bandog_core::op::{Blocker, News};
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
 use bandog_core::time::Moment;
 
 use crate::clock::Clock;
 use crate::config::LockConfig;
-use crate::signals::{Grouping, Signals};
+use crate::error::ErrorKind;
+use crate::signals::{Grouping, Herald, Link, Phase, Signals, detailed};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
+pub(crate) use calls::first;
 use calls::poll_once;
-pub(crate) use cohort::{Cohort, Fate, Fates};
+pub(crate) use cohort::{Cohort, Fates};
 use cohort::{State, Telling, Wanted};
 pub use health::{Connection, Findings, Health};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
+use told::Told;
 pub(crate) use watchdog::Watchdog;
 
 const SHARDS: usize = 16;
@@ -67,6 +71,7 @@ pub(crate) struct Driver {
     pub(crate) reentrant: bool,
     pub(crate) janitor: Janitor,
     pub(crate) signals: Signals,
+    pub(crate) herald: Herald,
     keeper: Keeper,
     pub(crate) watchdog: Watchdog,
     mailbox: Arc<Mailbox>,
@@ -75,6 +80,7 @@ pub(crate) struct Driver {
     /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
     detached: Mutex<BTreeSet<u64>>,
     inbox_up: AtomicBool,
+    inbox_was_up: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -96,6 +102,7 @@ impl Drop for Life {
     fn drop(&mut self) {
         self.0.keeper.finish();
         self.0.watchdog.finish();
+        self.0.herald.finish();
     }
 }
 
@@ -103,7 +110,8 @@ impl Drop for Life {
 pub(crate) struct Asked {
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
-    pub(crate) outcome: Result<Outcome, Slip>,
+    /// The outcome, and when it was picked up.
+    pub(crate) outcome: Result<(Outcome, Moment), Slip>,
 }
 
 /// What a driver is made of.
@@ -141,10 +149,12 @@ impl Driver {
             reentrant,
             janitor: Janitor::new(janitor_limit),
             signals: Signals::new(group_by),
+            herald: Herald::default(),
             cohorts: Default::default(),
             hasher: RandomState::new(),
             detached: Mutex::default(),
             inbox_up: AtomicBool::new(false),
+            inbox_was_up: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
         driver.listen();
@@ -204,6 +214,23 @@ impl Driver {
         result
     }
 
+    /// The same for the release of a hold, of which listeners hear before anybody else can have the lock.
+    pub(crate) fn release_at(
+        self: &Arc<Self>,
+        now: Moment,
+        cohort: &Arc<Cohort>,
+        mut state: MutexGuard<'_, State>,
+        told: Option<Told>,
+        feed: impl FnOnce(&mut Machine) -> Released,
+    ) -> Released {
+        let released = feed(&mut state.machine);
+        let mut wanted = state.drain(now, self.store.as_ref());
+        // A hold that was lost has been told of as that.
+        wanted.released = told.filter(|_| !matches!(released, Released::Now(Err(_))));
+        self.perform(cohort, state, wanted);
+        released
+    }
+
     fn perform(self: &Arc<Self>, cohort: &Arc<Cohort>, state: MutexGuard<'_, State>, wanted: Wanted) {
         for action in self.settle(cohort, state, wanted) {
             self.send(cohort, action);
@@ -223,9 +250,14 @@ impl Driver {
         if wanted.unsettled < 0 {
             self.janitor.settled(wanted.unsettled.unsigned_abs());
         }
+        for told in wanted.told.into_iter().chain(wanted.released) {
+            told.tell(&self.signals, cohort.name());
+        }
+        for event in wanted.news {
+            shield::shield("a listener", || self.report(cohort.name(), event));
+        }
         wanted.wakers.into_iter().for_each(shield::wake);
         wanted.fates.into_iter().for_each(Telling::tell);
-        wanted.news.into_iter().for_each(|event| self.report(cohort.name(), event));
         drop(wanted.stale);
         wanted.actions
     }
@@ -242,17 +274,21 @@ impl Driver {
             let began = self.clock.now();
             if let Some(outcome) = state.machine.reenter(began, &ask) {
                 drop(state);
-                return Asked { cohort, began, outcome: Ok(outcome) };
+                return Asked { cohort, began, outcome: Ok((outcome, began)) };
             }
             ask.until = wait.map(|wait| began + wait);
             let slip = state.machine.handle_ask(began, ask);
-            let mut outcome = state.machine.pick(began, slip);
+            let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
+            let behind = if outcome.is_none() { self.behind(&state, began, slip) } else { None };
             let wanted = state.drain(began, self.store.as_ref());
             // What is sent now may be answered now: a waker too early would wake for nothing.
             let sends = !wanted.actions.is_empty();
             let replaced = if outcome.is_none() && !sends { state.watch_slip(slip, waker) } else { None };
             self.perform(&cohort, state, wanted);
             drop(replaced);
+            if let Some(blocker) = behind {
+                shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
+            }
             if outcome.is_none() && sends {
                 outcome = self.pick(&cohort, slip, waker);
             }
@@ -262,22 +298,27 @@ impl Driver {
 
     /// A slip's outcome; if it is not there yet, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<Outcome> {
+    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<(Outcome, Moment)> {
         let mut state = cohort.lock();
         let now = self.clock.now();
-        let outcome = state.machine.pick(now, slip);
-        if outcome.is_some() {
+        if let Some(outcome) = state.machine.pick(now, slip) {
             // Picking up makes no work, and no timer come earlier.
             let stale = state.tidy();
             drop(state);
             drop(stale);
-            return outcome;
+            return Some((outcome, now));
         }
         let replaced = state.watch_slip(slip, waker);
         let wanted = state.drain(now, self.store.as_ref());
         self.perform(cohort, state, wanted);
         drop(replaced);
         None
+    }
+
+    /// Whoever a slip waits behind here, if it does and somebody wants to know.
+    fn behind(&self, state: &State, now: Moment, slip: Slip) -> Option<Option<Blocker>> {
+        let heard = self.signals.is_heard() || detailed();
+        (heard && state.machine.waits(slip)).then(|| state.machine.in_the_way(now))
     }
 
     /// Nobody waits for a slip any more.
@@ -407,6 +448,13 @@ impl Inbox for Mailbox {
     fn connected(&self, up: bool) {
         let Some(driver) = self.0.upgrade() else { return };
         driver.inbox_up.store(up, Ordering::Release);
+        let again = up && driver.inbox_was_up.swap(true, Ordering::Relaxed);
+        shield::shield("a listener", || {
+            driver.signals.connection(Link::Inbox, up, None, u64::from(again));
+            if !up {
+                driver.signals.failed(ErrorKind::Unavailable, Phase::News);
+            }
+        });
         for cohort in driver.all_cohorts() {
             driver.with(&cohort, |now, machine| machine.handle_inbox(now, up));
         }

@@ -18,10 +18,14 @@ impl Driver {
             Event::HeldLong { token, held, limit } => {
                 self.signals.alerted(Alert::Hold { lock: lock.clone(), token, held, limit });
             }
+            Event::RenewedLong { token, late, limit } => {
+                self.signals.alerted(Alert::Renewal { lock: lock.clone(), token, late, limit });
+            }
             Event::WaitedLong { waited, limit } => {
                 self.signals.alerted(Alert::Wait { lock: lock.clone(), waited, limit });
             }
-            Event::Ready(_) | Event::Lost(..) => {}
+            // Those are for waiters, and for listeners to a hold.
+            _ => {}
         }
     }
 

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::calls::first;
 use super::health::Way;
+use super::shield::shielded;
 use super::{Driver, lock};
 use crate::blocking::block_on;
 use crate::clock::{Clock, Worker};
@@ -146,7 +147,8 @@ async fn watch(driver: Arc<Driver>) {
             driver.watchdog.rest(&driver.clock, next).await;
             continue;
         }
-        driver.round(now.since(last)).await;
+        // Recorders and subscribers are the user's, and must not end the watch.
+        shielded("the watchdog's round", driver.round(now.since(last))).await;
         last = now;
     }
     driver.watchdog.worker.retire();

@@ -385,7 +385,7 @@ impl RunError {
     }
 }
 
-fn refusal_kind(refusal: &Refusal) -> ErrorKind {
+pub(crate) fn refusal_kind(refusal: &Refusal) -> ErrorKind {
     match refusal {
         Refusal::WrongKind { .. } => ErrorKind::WrongKind,
         Refusal::QueueFull { .. } => ErrorKind::QueueFull,

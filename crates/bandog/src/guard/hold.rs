@@ -1,7 +1,7 @@
 //! A hold to look at: how it stands, until when, and its loss.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -14,7 +14,7 @@ use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Waiting, place};
-use crate::driver::{Cohort, Fate, Fates, Handle};
+use crate::driver::{Cohort, Fates, Handle};
 use crate::error::Place;
 
 /// How a hold stands.
@@ -222,6 +222,18 @@ impl Hold {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static + use<> {
+        let ended = self.ended();
+        async move {
+            match ended.await {
+                Some(reason) => reason,
+                // Released: it can no longer be lost.
+                None => pending().await,
+            }
+        }
+    }
+
+    /// Resolves with the reason when the lock is lost, and with nothing when it is released.
+    pub(super) fn ended(&self) -> impl Future<Output = Option<LossReason>> + Send + 'static + use<> {
         let losses = self.cohort.lock().watch_loss(self.grip, self.token);
         let (clock, cohort, grip, token) = (self.handle.clock.clone(), Arc::clone(&self.cohort), self.grip, self.token);
         async move {
@@ -229,7 +241,7 @@ impl Hold {
             // After a pause nobody may have told yet: the clock has the first word.
             poll_fn(|cx| {
                 let lost = cohort.lock().loss(clock.now(), grip, token);
-                lost.map_or_else(|| told.as_mut().poll(cx), Poll::Ready)
+                lost.map_or_else(|| told.as_mut().poll(cx), |reason| Poll::Ready(Some(reason)))
             })
             .await
         }
@@ -332,9 +344,10 @@ impl Hold {
             return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
         let now = self.handle.clock.now();
+        let told = state.release_told(now, grip);
         let forgotten = state.forget_watchers(now, grip);
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let released = self.handle.run_at(now, &self.cohort, state, |machine| {
+        let released = self.handle.release_at(now, &self.cohort, state, told, |machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }
@@ -344,19 +357,16 @@ impl Hold {
         if let Some(forgotten) = forgotten {
             forgotten.tell();
         }
+        if !admitted {
+            self.handle.signals.abandoned();
+        }
         released
     }
 }
 
-async fn told(fates: Option<Fates>) -> LossReason {
-    if let Some(mut fates) = fates
-        && let Ok(fate) = fates.wait_for(Option::is_some).await
-        && let Some(Fate { reason, .. }) = &*fate
-    {
-        return reason.clone();
-    }
-    // Released: it can no longer be lost.
-    std::future::pending().await
+// Nothing, when whoever would tell has gone.
+async fn told(losses: Option<Fates>) -> Option<LossReason> {
+    losses?.wait_for(Option::is_some).await.ok()?.clone().map(|fate| fate.reason)
 }
 
 impl fmt::Debug for Hold {

@@ -3,6 +3,7 @@
 mod change;
 mod hold;
 mod task;
+mod watch;
 
 use std::fmt;
 use std::future::Future;
@@ -10,7 +11,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use bandog_core::holder::HolderId;
-use bandog_core::lock::{Grip, LossReason, Outcome, Released, Why};
+use bandog_core::lock::{Grip, How, LossReason, Outcome, Released, Why};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
@@ -43,8 +44,6 @@ pub use task::Task;
 pub struct Guard<K: Held = Mutual> {
     hold: Hold,
     released: bool,
-    /// Since when it is held and how long is worth a warning, if anything is.
-    overdue: Option<Box<(Moment, Duration)>>,
     held: PhantomData<fn() -> K>,
 }
 
@@ -77,12 +76,14 @@ pub type WriteGuard = Guard<Writing>;
 pub type PermitGuard = Guard<Permits>;
 
 impl<K: Held> Guard<K> {
-    pub(crate) fn new(asker: Asker, grip: Grip, token: Token) -> Self {
-        asker.alert_wait();
-        let limit = asker.alerts.as_ref().and_then(|alerts| alerts.hold);
-        let overdue = limit.map(|limit| Box::new((asker.handle.clock.now(), limit)));
-        let hold = Hold { handle: asker.handle, cohort: asker.cohort, grip, token };
-        Self { hold, released: false, overdue, held: PhantomData }
+    pub(crate) fn new(asker: Asker, granted: (Grip, Token, How), at: Moment) -> Self {
+        let (grip, token, how) = granted;
+        let Asker { handle, cohort, began, span } = asker;
+        let (hold, waited) = (Hold { handle, cohort, grip, token }, at.since(began));
+        // Made before anybody is told: should a listener panic, the lock is released.
+        let guard = Self { hold, released: false, held: PhantomData };
+        guard.hold.granted(how, waited, span.as_deref());
+        guard
     }
 
     pub(crate) fn as_hold(&self) -> &Hold {
@@ -306,7 +307,6 @@ impl<K: Held> Guard<K> {
     /// ```
     pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         self.released = true;
-        self.alert_hold();
         let hold = self.hold.clone();
         // Made here and not in the future: one that is dropped before its first poll must give its slip back.
         let released = match hold.let_go(true) {
@@ -347,15 +347,6 @@ impl<K: Held> Guard<K> {
         id
     }
 
-    fn alert_hold(&self) {
-        if let Some((since, limit)) = self.overdue.as_deref().copied() {
-            let held = self.hold.handle.clock.now().since(since);
-            if held > limit {
-                tracing::warn!(lock = self.name(), ?held, ?limit, "held longer than its alert allows");
-            }
-        }
-    }
-
     fn changed(&self, outcome: Outcome, doing: &'static str) -> Result<(), RenewError> {
         let place = self.hold.place();
         match outcome {
@@ -371,7 +362,6 @@ impl<K: Held> Guard<K> {
 impl<K: Held> Drop for Guard<K> {
     fn drop(&mut self) {
         if !self.released {
-            self.alert_hold();
             self.hold.let_go(false);
         }
     }

@@ -12,7 +12,7 @@ use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Handle, Health, JanitorStats};
 use crate::error::ShutdownError;
 use crate::request::{Mutex, Request, RwLock, Semaphore};
-use crate::signals::{Events, ROOM};
+use crate::signals::{Events, ROOM, Signals};
 
 pub use builder::LocksBuilder;
 
@@ -223,6 +223,10 @@ impl Locks {
     /// ```
     pub fn health(&self) -> Health {
         self.handle.health()
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.handle.signals
     }
 
     /// What the releases in the background are doing.

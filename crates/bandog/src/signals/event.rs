@@ -149,7 +149,7 @@ pub enum Alert {
         lock: LockName,
         /// The fencing token of the hold.
         token: Token,
-        /// From the send to the answer.
+        /// How long after its moment.
         late: Duration,
         /// What was allowed.
         limit: Duration,
@@ -260,10 +260,7 @@ impl fmt::Display for Alert {
             }
             Self::Renewal { lock, token, late, limit } => {
                 let (late, limit) = (short(*late), short(*limit));
-                write!(
-                    f,
-                    "a renewal of {lock} (token {token}) was answered later than its alert allows: {late} ({limit})"
-                )
+                write!(f, "a renewal of {lock} (token {token}) is later than its alert allows: {late} ({limit})")
             }
             Self::Recoveries { count, within } => {
                 write!(f, "{count} recoveries within {}, more than the alert allows", short(*within))

@@ -6,9 +6,13 @@
 //! Invariant: no lock of ours is held while a signal is given: listeners' wakers, the recorder and the subscriber are the
 //! user's code.
 
+mod cost;
 mod event;
 mod events;
+mod herald;
 mod metrics;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 mod word;
 
 use std::sync::Arc;
@@ -27,9 +31,10 @@ pub use event::{Alert, Event};
 pub use events::Events;
 use events::Hub;
 pub(crate) use events::ROOM;
+pub(crate) use herald::Herald;
 use metrics::{Ledgers, Metric, place, record};
 pub use word::{Check, Strategy};
-pub(crate) use word::{Link, Phase};
+pub(crate) use word::{Link, Phase, mode_word};
 
 /// The user's function that says which group a lock belongs to.
 pub(crate) type Grouping = Arc<dyn Fn(&str) -> String + Send + Sync>;
@@ -53,7 +58,21 @@ pub(crate) enum Denied {
     Timeout,
     Busy,
     Failed(ErrorKind),
+    /// The store failed, which was counted there.
+    Unserved,
     Cancelled,
+}
+
+impl Denied {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Busy => "busy",
+            Self::Failed(class) => class.as_str(),
+            Self::Unserved => "unserved",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// Whether anybody reads at debug: then it is worth looking up what only they see.
@@ -126,7 +145,7 @@ impl Signals {
         self.record(lock, |to| {
             let outcome = match why {
                 Denied::Timeout | Denied::Busy => "timeout",
-                Denied::Failed(_) => "failed",
+                Denied::Failed(_) | Denied::Unserved => "failed",
                 Denied::Cancelled => "cancelled",
             };
             to.observe(Metric::Wait, place(metrics::OUTCOMES, outcome), waited.as_secs_f64());
@@ -137,7 +156,7 @@ impl Signals {
         if let Denied::Failed(class) = why {
             self.failed(class, Phase::Acquire);
         }
-        tracing::debug!(target: "bandog", lock = %lock, phase = "acquire", ?why, ?waited, "not acquired");
+        tracing::debug!(target: "bandog", lock = %lock, phase = "acquire", why = why.as_str(), ?waited, "not acquired");
     }
 
     /// A hold was released.
@@ -216,13 +235,18 @@ impl Signals {
         let at = place(Strategy::WORDS, strategy.as_str()) * metrics::RESULTS.len() + usize::from(!worked);
         self.count(Metric::Recoveries, at);
         let (named, number) = (lock.map(tracing::field::display), token.map(u64::from));
-        let strategy_word = strategy.as_str();
+        let word = strategy.as_str();
+        // What only follows a loss has been said loud enough.
+        let quiet = strategy == Strategy::Notify || (strategy == Strategy::Repair && lock.is_some() && !worked);
         match worked {
+            _ if quiet => {
+                tracing::debug!(target: "bandog", lock = named, token = number, phase = "recover", strategy = word, worked, "recovery");
+            }
             true => {
-                tracing::info!(target: "bandog", lock = named, token = number, phase = "recover", strategy = strategy_word, "recovered");
+                tracing::info!(target: "bandog", lock = named, token = number, phase = "recover", strategy = word, "recovered");
             }
             false => {
-                tracing::warn!(target: "bandog", lock = named, token = number, phase = "recover", strategy = strategy_word, "a recovery failed");
+                tracing::warn!(target: "bandog", lock = named, token = number, phase = "recover", strategy = word, "a recovery failed");
             }
         }
         self.tell(|| Event::Recovered { lock: lock.cloned(), strategy, worked, token });

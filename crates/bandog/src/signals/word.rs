@@ -101,7 +101,7 @@ words! {
 
 pub(crate) const MODES: &[&str] = &["exclusive", "shared", "permits"];
 
-pub(crate) fn mode(mode: Mode) -> &'static str {
+pub(crate) fn mode_word(mode: Mode) -> &'static str {
     MODES[mode_index(mode)]
 }
 

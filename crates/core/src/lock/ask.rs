@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::holder::HolderId;
 use crate::lease::{Drift, Lease};
 use crate::mode::Mode;
 use crate::op::{Blocker, Body, Op, Patience, Refusal};
@@ -86,6 +87,8 @@ pub struct Vigil {
     pub alert_hold: Option<Duration>,
     /// Waited for longer than this is worth an alert.
     pub alert_wait: Option<Duration>,
+    /// A renewal that comes so much later than its moment is worth an alert.
+    pub alert_renewal: Option<Duration>,
 }
 
 /// What to do when a hold is lost, besides telling its guard.
@@ -402,8 +405,24 @@ impl Errand {
 pub enum Event {
     /// The slip's outcome is ready.
     Ready(Slip),
-    /// A hold was lost. Whether it is being taken again is told by a [`Event::Recovered`] that follows.
-    Lost(Grip, LossReason),
+    /// A hold was lost.
+    Lost(Box<Lost>),
+    /// A renewal was confirmed, and was not the first confirmation of a grant.
+    Renewed {
+        /// Of which hold.
+        grip: Grip,
+        /// How long after it was due, if that was too long.
+        late: Option<Duration>,
+    },
+    /// An attempt to renew failed, had no answer, or found no hold.
+    RenewalFailed(Grip),
+    /// A hold became doubtful.
+    Uncertain {
+        /// Which one.
+        grip: Grip,
+        /// Its deadline.
+        until: Moment,
+    },
     /// Something is wrong with a hold.
     Found {
         /// Which hold.
@@ -430,6 +449,15 @@ pub enum Event {
         token: Token,
         /// For how long.
         held: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
+    /// A renewal is later than its alert allows.
+    RenewedLong {
+        /// The token of the hold.
+        token: Token,
+        /// By how much so far.
+        late: Duration,
         /// What is allowed.
         limit: Duration,
     },
@@ -462,4 +490,19 @@ pub enum Finding {
     },
     /// Its holder ended, stands still, or holds on for too long.
     Holder,
+}
+
+/// A hold that was lost. It may be gone by the time this is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Its grip.
+    pub grip: Grip,
+    /// Its fencing token.
+    pub token: Token,
+    /// Its id in the store.
+    pub id: HolderId,
+    /// When it was granted.
+    pub since: Moment,
+    /// Why.
+    pub reason: LossReason,
 }

@@ -16,6 +16,7 @@ use crate::op::{Grant, Heartbeat, Op, Renewal, Standing};
 use crate::time::Moment;
 use crate::token::Token;
 
+use super::alerts::Alerted;
 use super::ask::{Action, Ask, Errand, Event, Finding, Grip, Lane, LossReason, Recovery, Vigil};
 use super::hold::Hold;
 use super::holds::HoldKey;
@@ -28,18 +29,20 @@ const JITTER: Duration = Duration::from_millis(100);
 /// What a hold needs to be watched for besides its lease; most need none of it.
 #[derive(Debug)]
 pub(super) struct Care {
-    vigil: Vigil,
+    pub(super) vigil: Vigil,
     progressed: Moment,
     /// The token that the guard was given, if the hold was taken again since.
     pub(super) origin: Option<Token>,
     pub(super) regain: Option<Regain>,
+    pub(super) alerted: Alerted,
 }
 
 impl Care {
     pub(super) fn of(now: Moment, ask: &Ask) -> Option<Box<Self>> {
         let vigil = Vigil { alert_wait: None, ..ask.vigil };
         let needed = vigil != Vigil::default() || ask.recovery == Recovery::Reacquire;
-        needed.then(|| Box::new(Self { vigil, progressed: now, origin: None, regain: None }))
+        needed
+            .then(|| Box::new(Self { vigil, progressed: now, origin: None, regain: None, alerted: Alerted::default() }))
     }
 
     pub(super) fn retry_at(&self) -> Option<Moment> {
@@ -59,7 +62,7 @@ pub struct Tally {
 }
 
 impl Hold {
-    fn vigil(&self) -> Vigil {
+    pub(super) fn vigil(&self) -> Vigil {
         self.care.as_ref().map(|care| care.vigil).unwrap_or_default()
     }
 
@@ -77,15 +80,8 @@ impl Hold {
     }
 }
 
-/// Whether a limit was passed within the last `period`: said once, without a note of it.
-fn just_passed(now: Moment, since: Moment, limit: Duration, period: Duration) -> bool {
-    let by = now.since(since);
-    by > limit && by <= limit.saturating_add(period)
-}
-
 impl Machine {
-    /// The watchdog looks: judges every hold, and asks for the records that no answer has named for `period`, which is
-    /// also the time since it last looked.
+    /// The watchdog looks: judges every hold, and asks for the records that no answer has named for `period`.
     pub fn handle_audit(&mut self, now: Moment, period: Duration) -> Tally {
         let mut tally = Tally { waiters: self.slips.waiting().len(), ..Tally::default() };
         let live: Vec<HoldKey> =
@@ -96,7 +92,7 @@ impl Machine {
             tally.holds += 1;
             tally.uncertain += usize::from(hold.doubted || hold.keeping.overdue(now).is_some());
         }
-        self.alert_waits(now, period);
+        self.slips.waiting().into_iter().for_each(|slip| self.alert_wait(now, slip));
         tally
     }
 
@@ -112,28 +108,9 @@ impl Machine {
         } else if now.since(hold.seen) >= period {
             self.todo.push_back(Todo::Look(grip));
         }
-        self.alert_hold(now, key, period);
+        self.alert_hold(now, grip);
+        self.alert_renewal(now, grip);
         self.attend(now, key);
-    }
-
-    fn alert_hold(&mut self, now: Moment, key: HoldKey, period: Duration) {
-        let Some(hold) = self.holds.get(key) else { return };
-        if let Some(limit) = hold.vigil().alert_hold
-            && just_passed(now, hold.since, limit, period)
-        {
-            self.events.push_back(Event::HeldLong { token: hold.token(), held: now.since(hold.since), limit });
-        }
-    }
-
-    fn alert_waits(&mut self, now: Moment, period: Duration) {
-        for slip in self.slips.waiting() {
-            let Some(ask) = self.slips.ask(slip) else { continue };
-            if let Some(limit) = ask.vigil.alert_wait
-                && just_passed(now, ask.since, limit, period)
-            {
-                self.events.push_back(Event::WaitedLong { waited: now.since(ask.since), limit });
-            }
-        }
     }
 
     /// The holder says that it gets on.

@@ -14,7 +14,7 @@ use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
 use super::ask::{
-    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Slip, Why,
+    Action, Ask, Errand, Event, Grip, HoldState, How, Lane, LossReason, Lost, Outcome, OwnerId, Recovery, Slip, Why,
 };
 use super::audit::Care;
 use super::claim::{Claiming, Taker};
@@ -52,6 +52,8 @@ pub(super) struct Hold {
     pub(super) run: Option<RunId>,
     /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
     pub(super) doubted: bool,
+    /// Whether it was told that the hold is doubtful.
+    pub(super) uncertain: bool,
 }
 
 impl Hold {
@@ -167,6 +169,7 @@ impl Machine {
             confirmed: landing.remaining >= ask.lease().length(),
             run: claim.run,
             doubted: false,
+            uncertain: false,
         }
     }
 
@@ -181,6 +184,7 @@ impl Machine {
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
     pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
+        self.alert_wait(now, slip);
         let Some(ask) = self.slips.ask(slip) else { return };
         let window = self.window(ask.lease());
         let Some(hold) = self.holds.get_mut(key) else { return };
@@ -270,17 +274,25 @@ impl Machine {
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
                 let counts = std::mem::replace(&mut hold.confirmed, true);
-                hold.doubted = false;
+                let late = hold.keeping.late(now);
+                self.alert_renewal(now, grip);
+                self.end_renewal_alert(grip);
+                let Some(hold) = self.holds.get_mut(grip.0) else { return };
+                (hold.doubted, hold.uncertain) = (false, false);
                 hold.seen = hold.seen.max(sent);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.remote.learn(now, line);
+                }
+                if counts {
+                    self.events.push_back(Event::Renewed { grip, late });
                 }
                 self.note_repaired(grip, true);
                 self.tell_renewer(slip, Outcome::Done);
             }
             Renewal::Revoked { reason, .. } => {
                 let reason = LossReason::Revoked(reason.into());
+                self.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
             }
@@ -288,6 +300,7 @@ impl Machine {
                 if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
                     return self.tell_renewer(slip, Outcome::Done);
                 }
+                self.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, LossReason::Gone);
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
             }
@@ -304,7 +317,9 @@ impl Machine {
         let (grip, seq, sent) = hold;
         if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
             hold.keeping.failed(now, sent);
+            self.events.push_back(Event::RenewalFailed(grip));
         }
+        self.note_doubt(now, grip.0);
         self.tell_renewer(slip, Outcome::Failed(Why::Store(error)));
     }
 
@@ -333,10 +348,22 @@ impl Machine {
             }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
+        self.note_doubt(now, key);
         if let Some((slip, by)) = self.holds.get(key).and_then(|hold| hold.unpicked)
             && by <= now
         {
             self.rotate(now, key, slip);
+        }
+    }
+
+    /// Tells once that a hold has become doubtful. One that nobody has seen yet is nobody's worry.
+    fn note_doubt(&mut self, now: Moment, key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| !hold.uncertain && hold.unpicked.is_none()) else {
+            return;
+        };
+        if let HoldState::Uncertain { until } = hold.state(now) {
+            hold.uncertain = true;
+            self.events.push_back(Event::Uncertain { grip: Grip(key), until });
         }
     }
 
@@ -353,7 +380,8 @@ impl Machine {
         if let Some((slip, _)) = hold.unpicked {
             self.return_to_wait(now, slip, grip);
         } else {
-            self.events.push_back(Event::Lost(grip, reason.clone()));
+            let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
+            self.events.push_back(Event::Lost(Box::new(lost)));
             self.recover(now, grip, &reason);
         }
         if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
@@ -398,6 +426,10 @@ impl Machine {
         for (key, hold) in self.holds.iter_mut() {
             if hold.run.replace(run).is_some_and(|known| known != run) {
                 hold.doubted = true;
+                let seen = hold.loss.is_none() && hold.unpicked.is_none();
+                if seen && !std::mem::replace(&mut hold.uncertain, true) {
+                    self.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
+                }
                 self.todo.push_back(Todo::Renew(Grip(key), None));
             }
         }

@@ -63,6 +63,7 @@
 //! | held, not picked up | claim window over | gone | waiter goes back to the line, lock goes on |
 //! | lost | released | gone | released in the store unless that said it is gone |
 
+mod alerts;
 mod ask;
 mod audit;
 mod change;
@@ -80,8 +81,8 @@ mod timers;
 mod word;
 
 pub use ask::{
-    Action, Ask, Errand, Event, Finding, Grip, HoldState, How, Lane, LossReason, Outcome, OwnerId, Recovery, Settings,
-    Slip, Vigil, Why,
+    Action, Ask, Errand, Event, Finding, Grip, HoldState, How, Lane, LossReason, Lost, Outcome, OwnerId, Recovery,
+    Settings, Slip, Vigil, Why,
 };
 pub use audit::Tally;
 pub use pass::Released;
@@ -102,7 +103,7 @@ use crate::time::{LeaseTime, Moment};
 use crate::token::Token;
 use crate::zoo::{self, Bug};
 
-use claim::{Claiming, Taker};
+use claim::{Claiming, Phase, Taker};
 use giving_up::Failing;
 use hold::Hold;
 use holds::{HoldKey, Holds};
@@ -361,6 +362,22 @@ impl Machine {
         self.holds.get(grip.0).map(Hold::token)
     }
 
+    /// When whoever has the hold now was granted it.
+    pub fn since(&self, grip: Grip) -> Option<Moment> {
+        self.holds.get(grip.0).map(|hold| hold.since)
+    }
+
+    /// Whether a slip is known to have to wait: behind a hold of this process, or behind a claim that the store has queued.
+    pub fn waits(&self, slip: Slip) -> bool {
+        let queued = |seq: &u64| self.claims.get(seq).is_some_and(|claim| matches!(claim.phase, Phase::Queued { .. }));
+        matches!(self.slips.stage(slip), Some(Stage::InLine))
+            && match &self.cohort {
+                Cohort::Holding(_) => true,
+                Cohort::Claiming(seq) => queued(seq),
+                Cohort::Idle => false,
+            }
+    }
+
     /// The id of a hold in the store, and the length of its lease.
     pub fn holder(&self, grip: Grip) -> Option<(HolderId, Lease)> {
         self.holds.get(grip.0).map(|hold| (hold.id, hold.lease))
@@ -369,6 +386,11 @@ impl Machine {
     /// The state word of a hold.
     pub fn word(&self, grip: Grip) -> Word {
         self.holds.get(grip.0).map(|hold| hold.word).unwrap_or_default()
+    }
+
+    /// Whoever is in the way: seen in the store, or a hold of this process.
+    pub fn in_the_way(&self, now: Moment) -> Option<Blocker> {
+        self.blocker.as_deref().cloned().or_else(|| self.own_blocker(now))
     }
 
     /// Whoever was last seen in the way.

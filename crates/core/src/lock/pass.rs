@@ -82,6 +82,7 @@ impl Machine {
         if self.leave(grip) {
             return Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
+        self.alert_hold(now, grip);
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
         if hold.loss.is_none() && hold.deadline() <= now {
             self.lose(now, grip, LossReason::Expired);

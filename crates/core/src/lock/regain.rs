@@ -108,7 +108,8 @@ impl Machine {
         (hold.stamp, hold.local) = (grant.stamp, 0);
         hold.keeping = Keeping::new(*hold.keeping.terms(), claim.asked, grant.remaining);
         (hold.loss, hold.unanswered) = (None, None);
-        (hold.run, hold.doubted, hold.seen) = (claim.run, false, claim.asked);
+        (hold.run, hold.seen) = (claim.run, claim.asked);
+        (hold.doubted, hold.uncertain) = (false, false);
         if let Some(care) = &mut hold.care {
             care.origin.get_or_insert(given);
             care.regain = None;

@@ -16,6 +16,8 @@ struct Entry {
     ask: Option<Box<Ask>>,
     stage: Stage,
     serial: u64,
+    /// Whether it was told that it waits for long.
+    alerted: bool,
     before: usize,
     behind: usize,
 }
@@ -55,7 +57,7 @@ impl Slips {
     pub(super) fn insert(&mut self, ask: Option<Ask>, stage: Stage) -> Slip {
         self.serial += 1;
         let serial = self.serial;
-        let entry = Entry { ask: ask.map(Box::new), stage, serial, before: NONE, behind: NONE };
+        let entry = Entry { ask: ask.map(Box::new), stage, serial, alerted: false, before: NONE, behind: NONE };
         Slip { index: self.slab.insert(entry), serial }
     }
 
@@ -83,6 +85,11 @@ impl Slips {
 
     pub(super) fn ask(&self, slip: Slip) -> Option<&Ask> {
         self.get(slip)?.ask.as_deref()
+    }
+
+    /// Marks a slip as told of; false when it was.
+    pub(super) fn alert(&mut self, slip: Slip) -> bool {
+        self.get_mut(slip).is_some_and(|entry| !std::mem::replace(&mut entry.alerted, true))
     }
 
     pub(super) fn stage(&self, slip: Slip) -> Option<&Stage> {

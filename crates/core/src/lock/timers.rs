@@ -90,6 +90,7 @@ impl Machine {
     }
 
     fn wait_over(&mut self, now: Moment, slip: Slip) {
+        self.alert_wait(now, slip);
         let why = self.why_over(now, slip);
         match self.slips.stage(slip) {
             Some(Stage::Claimed(seq)) => {
@@ -114,7 +115,7 @@ impl Machine {
         if let Some(failing) = &self.failing {
             return Why::Store(failing.error.clone());
         }
-        let blocker = self.blocker().cloned().or_else(|| self.own_blocker(now));
+        let blocker = self.in_the_way(now);
         if blocker.is_none() && self.is_unanswered(slip) {
             return Why::Store(StoreError::unknown("the store did not answer within the wait"));
         }

@@ -34,6 +34,8 @@ pub struct Renewal {
     // Not rounded: answers are compared by it.
     end: Moment,
     phase: Phase,
+    /// When the renewal that comes next was planned, whatever tries it has taken since.
+    planned: Moment,
     failures: u32,
     used: u32,
 }
@@ -114,7 +116,7 @@ impl Renewal {
     /// The lease of a new grant: the answer to a request of `sent` left `remaining`.
     pub fn new(terms: Terms, sent: Moment, remaining: Duration) -> Self {
         let end = terms.end(sent, remaining);
-        let mut renewal = Self { terms, end, phase: Phase::Resting, failures: 0, used: 0 };
+        let mut renewal = Self { terms, end, phase: Phase::Resting, planned: Moment::FAR, failures: 0, used: 0 };
         renewal.plan(sent, remaining);
         renewal
     }
@@ -132,6 +134,17 @@ impl Renewal {
     /// How many renewals were confirmed.
     pub fn renewals(&self) -> u32 {
         self.used
+    }
+
+    /// How long after its moment the renewal that is due is confirmed now, if that is longer than an answer may take.
+    pub fn late(&self, now: Moment) -> Option<Duration> {
+        let late = self.lateness(now);
+        (late > self.terms.patience()).then_some(late)
+    }
+
+    /// How long ago the next renewal should have been made.
+    pub fn lateness(&self, now: Moment) -> Duration {
+        now.since(self.planned)
     }
 
     /// When to ask [`due`](Self::due) next.
@@ -198,9 +211,9 @@ impl Renewal {
         }
     }
 
-    /// How long ago this should have got on, if there is reason to doubt it.
+    /// How long ago it should have been renewed, if there is reason to doubt that it will be.
     pub fn overdue(&self, now: Moment) -> Option<Duration> {
-        (now < self.deadline() && self.doubtful(now)).then(|| now.since(self.next().at()))
+        (now < self.deadline() && self.doubtful(now)).then(|| self.lateness(now))
     }
 
     /// Whether no attempt is under way or has failed: what the store says then is what was confirmed.
@@ -217,9 +230,12 @@ impl Renewal {
     }
 
     fn plan(&mut self, sent: Moment, remaining: Duration) {
-        self.phase = match self.terms.exhausted(self.used) {
-            true => Phase::Resting,
-            false => Phase::Waiting { due: self.terms.renew_at(sent, remaining) },
+        (self.phase, self.planned) = match self.terms.exhausted(self.used) {
+            true => (Phase::Resting, Moment::FAR),
+            false => {
+                let due = self.terms.renew_at(sent, remaining);
+                (Phase::Waiting { due }, due)
+            }
         };
     }
 

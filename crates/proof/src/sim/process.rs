@@ -136,7 +136,7 @@ impl World {
                     self.schedule(self.now + delay, Event::Wake(who, user, slip));
                 }
             }
-            Told::Lost(grip, reason) => self.lost(who, grip, &reason),
+            Told::Lost(lost) => self.lost(who, lost.grip, &lost.reason),
             _ => {}
         }
     }

@@ -205,3 +205,32 @@ fn orders_and_leases_that_were_to_end_are_no_findings() {
     lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
     assert_eq!(lock.news().len(), 0);
 }
+
+#[test]
+fn what_was_long_and_ended_between_two_rounds_is_told_at_its_end() {
+    let vigil = Vigil { alert_hold: Some(millis(700)), alert_wait: Some(millis(200)), ..Vigil::default() };
+    let (mut lock, grip) = Lock::held(watched(vigil));
+    let waits = lock.ask(watched(vigil));
+    lock.wait(1_000);
+    lock.release(grip);
+    let next = lock.grip(waits);
+    let news = lock.news();
+    assert!(news[0].starts_with("HeldLong") && news[1].starts_with("WaitedLong") && news.len() == 2, "{news:?}");
+    lock.release(next);
+    assert_eq!(lock.news().len(), 0);
+}
+
+#[test]
+fn a_late_renewal_is_told_once_while_it_lasts_and_the_next_anew() {
+    let (mut lock, _) = Lock::held(watched(Vigil { alert_renewal: Some(millis(1_000)), ..Vigil::default() }));
+    for _ in 0..2 {
+        lock.wait(10_000);
+        assert_eq!(lock.actions(), ["renew #1"]);
+        lock.pause(1_500);
+        lock.audit();
+        lock.audit();
+        lock.answer("renew #1", renewed(10));
+        let news = lock.news();
+        assert!(matches!(&news[..], [told] if told.starts_with("RenewedLong")), "{news:?}");
+    }
+}

@@ -11,6 +11,7 @@ mod holds;
 mod passing;
 mod pushes;
 mod regains;
+mod signals;
 mod upgrades;
 
 use std::sync::Arc;
@@ -187,7 +188,8 @@ impl Lock {
         while let Some(event) = self.machine.poll_event() {
             match event {
                 Event::Ready(slip) => ready.push(slip),
-                Event::Lost(grip, _) => self.lost.push(grip),
+                Event::Lost(lost) => self.lost.push(lost.grip),
+                Event::Renewed { .. } | Event::RenewalFailed(_) | Event::Uncertain { .. } => {}
                 other => self.told.push(other),
             }
         }
