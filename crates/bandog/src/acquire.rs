@@ -66,6 +66,8 @@ pub(crate) struct Waiting {
 pub(crate) struct Asker {
     /// Boxed: most requests want none, and every waiter carries this.
     pub(crate) alerts: Option<Box<Alerts>>,
+    /// How long the hold stays at least. Boxed for the same reason.
+    pub(crate) at_least: Option<Box<Duration>>,
     pub(crate) handle: Handle,
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
@@ -153,7 +155,8 @@ impl Order {
         }
         ask.reentrant |= self.handle.reentrant && ask.owner.is_some();
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
-        let asker = Asker { alerts: self.options.alerts.boxed(), handle: self.handle.clone(), cohort, began };
+        let (alerts, at_least) = (self.options.alerts.boxed(), self.options.lock_at_least.map(Box::new));
+        let asker = Asker { alerts, at_least, handle: self.handle.clone(), cohort, began };
         Ok(match outcome {
             Ok(outcome) => Ok((asker, outcome)),
             Err(slip) => Err(Waiting { slip, asker: Some(asker) }),
@@ -210,8 +213,8 @@ impl Order {
 
 impl Waiting {
     pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, slip: Slip) -> Self {
-        let (alerts, began) = (None, handle.clock.now());
-        let asker = Asker { alerts, handle: handle.clone(), cohort: Arc::clone(cohort), began };
+        let (alerts, at_least, began) = (None, None, handle.clock.now());
+        let asker = Asker { alerts, at_least, handle: handle.clone(), cohort: Arc::clone(cohort), began };
         Self { slip, asker: Some(asker) }
     }
 
@@ -258,7 +261,8 @@ impl Asker {
     pub(crate) fn error(&self, why: Why) -> AcquireError {
         let place = self.place();
         match why {
-            Why::Timeout(blocker) | Why::Busy(blocker) => {
+            Why::Busy(blocker) => AcquireError::Busy { place, holder: blocker.map(Into::into) },
+            Why::Timeout(blocker) => {
                 AcquireError::Timeout { place, waited: self.waited(), holder: blocker.map(Into::into) }
             }
             Why::WouldDeadlock => AcquireError::WouldDeadlock { place },

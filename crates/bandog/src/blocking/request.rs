@@ -173,6 +173,16 @@ impl<K: Held> Request<K> {
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         max_hold(max: Duration);
+        /// Keeps the lock held in the store for at least this long, even if it is released before.
+        ///
+        /// ```
+        /// let locks = bandog::blocking::Locks::connect("memory:")?;
+        /// let nightly = locks.mutex("nightly").lock_at_least(std::time::Duration::from_secs(40));
+        /// nightly.acquire()?.release()?;
+        /// assert!(nightly.try_acquire()?.is_none(), "somebody has just done it");
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        lock_at_least(least: Duration);
         /// Takes all options from a configuration, except its name.
         ///
         /// ```

@@ -46,6 +46,7 @@ pub(crate) struct Options {
     pub(crate) fair: bool,
     pub(crate) wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) lock_at_least: Option<Duration>,
     pub(crate) recovery: Recovery,
     pub(crate) alerts: Alerts,
     pub(crate) watchdog_period: Duration,
@@ -83,6 +84,7 @@ impl Default for Options {
             fair: false,
             wait: None,
             max_hold: None,
+            lock_at_least: None,
             recovery: Recovery::Notify,
             alerts: Alerts::default(),
             watchdog_period: Duration::from_secs(5),
@@ -177,6 +179,7 @@ impl LockConfig {
             "renew_every" => options.every = Every::Period(duration()?),
             "max_renewals" => options.max_renewals = Some(number()?),
             "max_hold" => options.max_hold = Some(duration()?),
+            "lock_at_least" => options.lock_at_least = Some(duration()?),
             "fair" => options.fair = yes_no()?,
             "recovery" => options.recovery = recovery(value).ok_or_else(|| bad("notify or release"))?,
             "alert_hold" => options.alerts.hold = Some(duration()?),
@@ -266,6 +269,7 @@ pub(crate) const EVERY: &[&str] = &[
     "renew_every",
     "max_renewals",
     "max_hold",
+    "lock_at_least",
     "fair",
     "retry_first",
     "retry_max",
@@ -281,7 +285,7 @@ pub(crate) const EVERY: &[&str] = &[
 ];
 
 /// Every option that [`LockConfig::set`] knows.
-pub(crate) const OPTIONS: &[&str] = EVERY.split_at(13).0;
+pub(crate) const OPTIONS: &[&str] = EVERY.split_at(14).0;
 
 #[cfg(test)]
 mod tests {
@@ -307,6 +311,7 @@ mod tests {
             fair: true,
             wait: Some(three),
             max_hold: Some(three),
+            lock_at_least: Some(three),
             recovery: Recovery::Release,
             alerts: Alerts { hold: Some(three), wait: Some(three), renewal: Some(three) },
             watchdog_period: three,

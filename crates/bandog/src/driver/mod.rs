@@ -13,6 +13,7 @@ mod cohort;
 mod inline;
 mod janitor;
 mod keeper;
+mod linger;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
 mod shield;
@@ -43,6 +44,7 @@ use cohort::{State, Wanted, tell_loss};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
+pub(crate) use linger::Stays;
 
 const SHARDS: usize = 16;
 

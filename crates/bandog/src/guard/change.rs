@@ -110,7 +110,7 @@ impl<K: Held> Guard<K> {
         if let Some(token) = hold.cohort.lock().machine.token(hold.grip) {
             hold.token = token;
         }
-        Guard { hold, released: false, overdue: self.overdue.take(), held: PhantomData }
+        Guard { hold, released: false, overdue: self.overdue.take(), stays: self.stays.take(), held: PhantomData }
     }
 }
 
