@@ -70,6 +70,11 @@ where
     run::run(request.try_acquire().0, work)
 }
 
+/// Is never called: only its type matters.
+pub fn typed<T>() -> T {
+    unreachable!("stands behind `if false`")
+}
+
 /// Runs a sync body, likewise.
 pub fn run_blocking<K: Held, T>(request: Request<K>, work: impl FnOnce(Hold) -> T) -> Result<T, RunError> {
     blocking::Request::new(request).try_run(work)
@@ -79,7 +84,7 @@ pub fn run_blocking<K: Held, T>(request: Request<K>, work: impl FnOnce(Hold) -> 
 #[diagnostic::on_unimplemented(
     message = "a `#[locked]` function returns a `Result`: the lock may be busy, or lost",
     label = "this is no `Result`",
-    note = "write `Result<{Self}, E>` with `E: From<bandog::RunError>`, or skip a busy lock: `on_busy = \"skip\"`"
+    note = "write `Result<{Self}, E>` with `E: From<bandog::RunError>`, or skip a busy lock: `on_busy = \"skip\", default = …`"
 )]
 pub trait Fails {
     fn failed(error: RunError) -> Self;

@@ -16,16 +16,18 @@ pub(crate) fn expand(options: &Options, function: ItemFn) -> Result<TokenStream>
     let output = output(&sig)?;
     let request = request(options, &sig)?;
     let body = body(options, &sig, &output, &block);
-    let ended = ended(options, &sig, &output)?;
+    let finish = finish(options, &sig, &output)?;
     let (inner, outer): (Vec<_>, Vec<_>) =
         attrs.into_iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
     let wanted = Ident::new("wanted", Span::mixed_site());
+    let at = Span::mixed_site().located_at(place(&sig));
     let run = if sig.asyncness.is_some() {
-        quote_spanned!(Span::mixed_site()=> ::bandog::__private::run(#wanted, #body).await)
+        quote_spanned!(at=> ::bandog::__private::run(#wanted, #body).await)
     } else {
-        quote_spanned!(Span::mixed_site()=> ::bandog::__private::run_blocking(#wanted, #body))
+        quote_spanned!(at=> ::bandog::__private::run_blocking(#wanted, #body))
     };
-    let ended = ended(run);
+    let default = options.default.as_ref().map(|default| quote!(, || #default));
+    let ended = quote_spanned!(at=> ::bandog::__private::#finish(#run #default));
     Ok(quote! {
         #(#outer)* #vis #sig {
             #(#inner)*
@@ -113,8 +115,12 @@ fn body(options: &Options, signature: &Signature, output: &Type, block: &syn::Bl
         Some(hold) => quote!(#hold: ::bandog::Hold),
         None => quote!(_),
     };
-    let asyncness = signature.asyncness.map(|word| quote!(#word));
-    quote!(#asyncness move |#hold| -> #output #block)
+    if signature.asyncness.is_none() {
+        return quote!(move |#hold| -> #output #block);
+    }
+    // Nothing says what a block is to return, other than a return before all others.
+    let typed = quote_spanned!(Span::mixed_site()=> if false { return ::bandog::__private::typed::<#output>(); });
+    quote!(move |#hold| async move { #typed #block })
 }
 
 /// A closure cannot name what is only known by its traits; it need not.
@@ -130,42 +136,34 @@ impl VisitMut for Unnamed {
     }
 }
 
-/// What becomes of the outcome. Spoken from where the return type stands, because that decides.
-fn ended(
-    options: &Options,
-    signature: &Signature,
-    output: &Type,
-) -> Result<impl FnOnce(TokenStream) -> TokenStream + use<>> {
-    let (at, name) = match &signature.output {
-        ReturnType::Default => (signature.ident.span(), None),
-        ReturnType::Type(_, _) => (output.span(), last_segment(output)),
-    };
-    let returns_nothing = matches!(signature.output, ReturnType::Default);
+/// What makes the function's output of the outcome.
+fn finish(options: &Options, signature: &Signature, output: &Type) -> Result<Ident> {
+    let wrong = |message: String| Err(Error::new(place(signature), message));
+    let name = last_segment(output);
     let finish = match (options.on_busy, &options.default) {
-        (OnBusy::Fail, _) if returns_nothing => {
+        (OnBusy::Fail, _) if matches!(signature.output, ReturnType::Default) => {
             let advice =
                 "write `-> Result<(), E>` with `E: From<bandog::RunError>`, or `on_busy = \"skip\", default = ()`";
-            return Err(Error::new(
-                at,
-                format!("this function returns no `Result`, but its lock may be busy or lost: {advice}"),
-            ));
+            return wrong(format!("this function returns no `Result`, but its lock may be busy or lost: {advice}"));
         }
         (OnBusy::Skip, None) if !matches!(name.as_deref(), Some("Option" | "Result")) => {
             let advice = "write `Option<T>` or `Result<Option<T>, E>`, or say what to return: `default = …`";
-            return Err(Error::new(
-                at,
-                format!("with `on_busy = \"skip\"` there must be something to return: {advice}"),
-            ));
+            return wrong(format!("with `on_busy = \"skip\"` there must be something to return: {advice}"));
         }
         (OnBusy::Fail, _) => "or_fail",
         (OnBusy::Skip, None) => "or_none",
         (OnBusy::Skip, Some(_)) if name.as_deref() == Some("Result") => "or_ok",
         (OnBusy::Skip, Some(_)) => "or_default",
     };
-    let finish = Ident::new(finish, Span::mixed_site());
-    let default = options.default.as_ref().map(|default| quote!(, || #default));
-    let at = Span::mixed_site().located_at(at);
-    Ok(move |run| quote_spanned!(at=> ::bandog::__private::#finish(#run #default)))
+    Ok(Ident::new(finish, Span::mixed_site()))
+}
+
+/// Where the return type stands: it decides what an outcome can become.
+fn place(signature: &Signature) -> Span {
+    match &signature.output {
+        ReturnType::Default => signature.ident.span(),
+        ReturnType::Type(_, output) => output.span(),
+    }
 }
 
 fn last_segment(output: &Type) -> Option<String> {

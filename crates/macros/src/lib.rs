@@ -18,11 +18,17 @@ use quote::quote;
 pub fn locked(attribute: TokenStream, function: TokenStream) -> TokenStream {
     let as_written = proc_macro2::TokenStream::from(function.clone());
     let expanded = syn::parse::<options::Options>(attribute)
-        .and_then(|options| expand::expand(&options, syn::parse(function)?))
+        .and_then(|options| expand::expand(&options, read(function)?))
         .unwrap_or_else(|error| {
             // The function stays: that it is missing would be said at each of its callers.
             let error = error.into_compile_error();
-            quote!(#error #as_written)
+            quote!(#error #[allow(unused)] #as_written)
         });
     expanded.into()
+}
+
+fn read(function: TokenStream) -> syn::Result<syn::ItemFn> {
+    let wrong =
+        |error: syn::Error| syn::Error::new(error.span(), format!("`#[locked]` is for functions with a body: {error}"));
+    syn::parse(function).map_err(wrong)
 }

@@ -38,7 +38,8 @@ const KNOWN: &str = "`locks`, `wait`, `lease`, `renew_at`, `max_renewals`, `max_
 impl Parse for Options {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         if !input.peek(LitStr) {
-            return Err(input.error("the lock name comes first, in quotes: `#[locked(\"order:{id}\")]`"));
+            let advice = "the lock name comes first, in quotes: `#[locked(\"order:{id}\")]`";
+            return Err(Error::new(input.span(), advice));
         }
         let mut options = Self::named(input.parse()?);
         let mut seen: Vec<Ident> = Vec::new();
