@@ -15,6 +15,7 @@
 //!
 //! - [`Locks`] makes requests: [`Mutex`], [`RwLock`], [`Semaphore`]. A request gives a [`Guard`].
 //! - The lease is renewed in the background while the guard lives; [`Guard::lost`] tells when that failed.
+//! - `#[locked]` puts a lock around a function; [`assert_locked!`] asks for one.
 //! - Dropping a guard releases in the background; [`Guard::release`] waits for the store's answer.
 //! - [`blocking`] is the same for threads. [`MemoryStore`] and [`VirtualClock`] are for your own tests.
 //!
@@ -115,3 +116,8 @@ pub use bandog_core::{ledger, op, store};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+// And that of the attribute's page.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../../docs/locked.md")]
+struct Locked;

@@ -408,3 +408,16 @@ async fn names_do_not_clash(run: &Locks, wanted: u32, request: u32) -> Result<u3
 async fn the_expansion_takes_no_names() {
     assert_eq!(names_do_not_clash(&World::near().locks(), 10, 20).await.unwrap(), 36);
 }
+
+#[test]
+fn the_page_names_every_option() {
+    let page = include_str!("../../../docs/locked.md");
+    let said = include_str!("../../macros/tests/ui/options.stderr").lines().next().unwrap();
+    let known = said.split("there are ").nth(1).unwrap().split(", ");
+    let (_, table) = page.split_once("## Options").unwrap();
+    let rows = table.split("## ").next().unwrap().lines().filter(|line| line.starts_with("| `"));
+    let word =
+        |text: &str| text.trim_matches(|c: char| !c.is_alphabetic()).split([' ', '`']).next().unwrap().to_owned();
+    let on_page: std::collections::BTreeSet<String> = rows.map(word).collect();
+    assert_eq!(on_page, known.map(word).collect());
+}

@@ -13,10 +13,10 @@ mod cohort;
 mod inline;
 mod janitor;
 mod keeper;
-mod linger;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
 mod shield;
+mod stay;
 mod tracked;
 
 use std::collections::{BTreeSet, HashMap};
@@ -44,7 +44,7 @@ use cohort::{State, Wanted, tell_loss};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
-pub(crate) use linger::Stays;
+pub(crate) use stay::Stays;
 
 const SHARDS: usize = 16;
 

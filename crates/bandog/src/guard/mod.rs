@@ -304,7 +304,7 @@ impl<K: Held> Guard<K> {
             // Too much is under way: its lease ends it, as that of any other.
             return Some(tokio::sync::oneshot::channel().1);
         }
-        Some(handle.linger(self.hold.clone(), id, until))
+        Some(handle.let_stay(self.hold.clone(), id, until))
     }
 
     fn alert_hold(&self) {

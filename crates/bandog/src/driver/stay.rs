@@ -28,7 +28,7 @@ pub(crate) type Stays = oneshot::Receiver<Result<(), Why>>;
 
 impl Driver {
     /// Lets a hold stay in the store until `until`; `id` is there if it has been detached already.
-    pub(crate) fn linger(self: &Arc<Self>, hold: Hold, id: Option<HolderId>, until: Moment) -> Stays {
+    pub(crate) fn let_stay(self: &Arc<Self>, hold: Hold, id: Option<HolderId>, until: Moment) -> Stays {
         let (tell, told) = oneshot::channel();
         self.janitor.begun(1);
         let first = First { driver: Arc::clone(self), tell: Some(tell) };
