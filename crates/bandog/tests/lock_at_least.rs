@@ -1,6 +1,8 @@
 //! `lock_at_least`: a hold stays in the store for its least time, however early it is let go, and nobody waits for that.
 
 mod common;
+#[allow(dead_code, reason = "only a part is needed here")]
+mod gate;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -8,6 +10,7 @@ use std::time::Duration;
 use bandog::op::Op;
 use bandog::{ErrorKind, Fault, Locks, Mutex, OpKind, Owner};
 use common::{World, ms, poll, ready, secs, waiting};
+use gate::stage::Stage;
 
 fn job(locks: &Locks) -> Mutex {
     locks.mutex("job").lock_at_least(secs(40))
@@ -174,4 +177,24 @@ async fn a_store_that_fails_is_told_and_asked_again() {
     assert_eq!(released.await.unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
     world.pass(secs(1)).await;
     assert_eq!(remaining(&world), Some(secs(36)));
+}
+
+#[tokio::test]
+async fn a_hold_stays_whose_claim_is_answered_later() {
+    let stage = Stage::new(true);
+    let first = stage.rival.mutex("job").acquire().await.unwrap();
+    stage.gate.close();
+    let mut waits = waiting(job(&stage.locks).acquire());
+    stage.turn().await;
+    assert!(stage.gate.execute(0), "it stands in the queue and does not know yet");
+    first.release().await.unwrap();
+    assert!(stage.gate.deliver(0), "the push overtakes the answer");
+    let guard = ready(&mut waits).unwrap();
+    guard.release().await.expect("nobody waits for that");
+    stage.turn().await;
+    stage.gate.open();
+    stage.clock.advance(secs(39)).await;
+    assert!(stage.rival.mutex("job").try_acquire().await.unwrap().is_none());
+    stage.clock.advance(secs(1)).await;
+    assert!(stage.rival.mutex("job").try_acquire().await.unwrap().is_some());
 }

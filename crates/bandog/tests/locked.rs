@@ -274,6 +274,11 @@ async fn daily_nothing(locks: &Locks, ran: &AtomicU32) {
     ran.fetch_add(1, Ordering::SeqCst);
 }
 
+#[locked("daily", on_busy = "skip", wait = "2s")]
+async fn daily_in_time(locks: &Locks) -> Result<Option<u32>, PayError> {
+    Ok(Some(1))
+}
+
 #[tokio::test]
 async fn a_busy_lock_is_skipped_if_so_told() {
     let world = World::near();
@@ -290,8 +295,11 @@ async fn a_busy_lock_is_skipped_if_so_told() {
     assert_eq!(daily_count(&locks, true).await.unwrap(), 0);
     let mut waits = Box::pin(daily_nothing(&locks, &ran));
     assert!(poll(&mut waits).is_pending());
+    let mut in_time = Box::pin(daily_in_time(&locks));
+    assert!(poll(&mut in_time).is_pending());
     world.pass(secs(2)).await;
     ready(&mut waits);
+    assert_eq!(ready(&mut in_time).unwrap(), None, "a wait that is over is a skip too");
     assert_eq!(ran.load(Ordering::SeqCst), 2, "not when it was skipped");
 }
 

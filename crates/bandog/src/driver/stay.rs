@@ -34,7 +34,17 @@ impl Driver {
         let first = First { driver: Arc::clone(self), tell: Some(tell) };
         let driver = Arc::clone(self);
         self.keeper.spawn(async move {
-            let Some((name, id)) = driver.detached_at_last(hold, id).await else { return first.told(Err(gone())) };
+            let name = hold.whereabouts().1.name().clone();
+            let (id, first) = match id {
+                Some(id) => (id, Some(first)),
+                None => {
+                    // Kept here meanwhile, as before: nobody need wait for that.
+                    first.told(Ok(()));
+                    let Some(id) = driver.detached_at_last(&hold, until).await else { return hold.abandoned() };
+                    (id, None)
+                }
+            };
+            drop(hold);
             driver.stay(&name, id, until, first).await;
             // Until now a late push of its grant would have ended it.
             driver.clock.sleep_until(until).await;
@@ -44,23 +54,18 @@ impl Driver {
     }
 
     // A push may overtake the answer to its claim: that must come in first, or it would find the hold unknown and end it.
-    async fn detached_at_last(&self, hold: Hold, id: Option<HolderId>) -> Option<(LockName, HolderId)> {
-        let name = hold.whereabouts().1.name().clone();
-        if let Some(id) = id {
-            return Some((name, id));
-        }
-        while hold.is_held() {
+    async fn detached_at_last(&self, hold: &Hold, until: Moment) -> Option<HolderId> {
+        while hold.is_held() && self.clock.now() < until {
             self.clock.sleep_until(self.clock.now() + SOON).await;
             if let Some(id) = hold.detached() {
-                return Some((name, id));
+                return Some(id);
             }
         }
-        hold.abandoned();
         None
     }
 
-    async fn stay(&self, name: &LockName, id: HolderId, until: Moment, first: First) {
-        let (mut first, mut failures) = (Some(first), 0);
+    async fn stay(&self, name: &LockName, id: HolderId, until: Moment, mut first: Option<First>) {
+        let mut failures = 0;
         loop {
             let left = whole_millis(until.since(self.clock.now()));
             let answer = self.renew_for(name, id, left).await;
