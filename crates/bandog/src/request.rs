@@ -191,7 +191,7 @@ impl<K: Held> Request<K> {
     /// Nobody waits for it: [`release`](crate::Guard::release) returns at once, and the hold is left to end by itself at
     /// that time. It stays after the process has ended too, for at most the longest lease (ten minutes) from there; a longer time is
     /// kept while this client lives. [`shutdown`](crate::Locks::shutdown) ends holds whose guards live, at once, and leaves
-    /// those that only stay. A lock that is lost or given away ([`detach`](crate::Guard::detach)) does not stay.
+    /// those that only stay. [`revoke`](crate::Locks::revoke) ends one that stays at once, while its client lives. A lock that is lost or given away ([`detach`](crate::Guard::detach)) does not stay.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

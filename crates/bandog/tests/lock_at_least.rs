@@ -153,6 +153,17 @@ async fn a_lost_lock_does_not_stay() {
 }
 
 #[tokio::test]
+async fn what_stays_can_be_revoked() {
+    for world in World::both() {
+        let (here, there) = (world.locks(), world.locks());
+        job(&here).acquire().await.unwrap().release().await.unwrap();
+        there.revoke("job", "run it again").await.unwrap();
+        world.settle().await;
+        assert!(world.is_free("job"));
+    }
+}
+
+#[tokio::test]
 async fn whoever_entered_again_only_leaves() {
     let world = World::near();
     let (locks, me) = (world.locks(), Owner::new());

@@ -19,7 +19,7 @@ mod shield;
 mod stay;
 mod tracked;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
@@ -32,6 +32,7 @@ use bandog_core::name::LockName;
 use bandog_core::op::News;
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
 use bandog_core::time::Moment;
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::config::LockConfig;
@@ -67,6 +68,8 @@ pub(crate) struct Driver {
     hasher: RandomState,
     /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
     detached: Mutex<BTreeSet<u64>>,
+    /// Those of them that only stay for a while, and whom to tell that they are revoked.
+    staying: Mutex<BTreeMap<u64, Arc<Notify>>>,
     inbox_up: AtomicBool,
     closed: AtomicBool,
 }
@@ -131,6 +134,7 @@ impl Driver {
             cohorts: Default::default(),
             hasher: RandomState::new(),
             detached: Mutex::default(),
+            staying: Mutex::default(),
             inbox_up: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
@@ -368,6 +372,13 @@ impl Inbox for Mailbox {
         let Push { name, run, news } = push;
         if matches!(news, News::Granted { seq, .. } if lock(&driver.detached).contains(&seq)) {
             return;
+        }
+        let stays = match &news {
+            News::Revoked { seq, .. } => lock(&driver.staying).get(seq).cloned(),
+            _ => None,
+        };
+        if let Some(stays) = stays {
+            return stays.notify_one();
         }
         // Only a grant matters to a lock that nobody here knows: the machine answers it with a release.
         if matches!(news, News::Granted { .. }) || driver.knows(&name) {

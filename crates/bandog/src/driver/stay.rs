@@ -14,9 +14,9 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Release, Renew, Renewal};
 use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use super::{Driver, lock};
+use super::{Driver, calls, lock};
 use crate::guard::Hold;
 use crate::sync::atomic::Ordering;
 
@@ -45,9 +45,17 @@ impl Driver {
                 }
             };
             drop(hold);
-            driver.stay(&name, id, until, first).await;
+            let revoked = Arc::new(Notify::new());
+            lock(&driver.staying).insert(id.seq, Arc::clone(&revoked));
+            let stays = async {
+                driver.stay(&name, id, until, first).await;
+                driver.clock.sleep_until(until).await;
+            };
+            if calls::first(stays, revoked.notified()).await.is_none() {
+                driver.let_go(&name, id).await;
+            }
             // Until now a late push of its grant would have ended it.
-            driver.clock.sleep_until(until).await;
+            lock(&driver.staying).remove(&id.seq);
             lock(&driver.detached).remove(&id.seq);
         });
         told
@@ -95,13 +103,17 @@ impl Driver {
         match self.ask_past(name, Op::Renew(Renew { id, lease })).await {
             Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),
             Ok(Body::Renewal(Renewal::Revoked { reason, .. })) => {
-                // It ends with the answer of its holder, and this is it.
-                let _ = self.ask_past(name, Op::Release(Release { id, not_after: None, again: None })).await;
+                self.let_go(name, id).await;
                 Err(Why::Lost(LossReason::Revoked(reason.into())))
             }
             Ok(_) => Err(gone()),
             Err(error) => Err(Why::Store(error)),
         }
+    }
+
+    // Revoked, it ends with the answer of its holder, and this is it. Without an answer of the store its time ends it.
+    async fn let_go(&self, name: &LockName, id: HolderId) {
+        let _ = self.ask_past(name, Op::Release(Release { id, not_after: None, again: None })).await;
     }
 
     async fn ask_past(&self, name: &LockName, op: Op) -> Result<Body, StoreError> {
