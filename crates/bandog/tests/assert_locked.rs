@@ -1,4 +1,5 @@
 //! `assert_locked!`: true inside a held lock, and a panic that says why anywhere else.
+#![cfg(feature = "macros")]
 
 mod common;
 

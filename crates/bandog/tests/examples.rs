@@ -1,4 +1,5 @@
 //! The examples play to their end and say so.
+#![cfg(feature = "macros")]
 
 #[allow(dead_code, reason = "its main is for people")]
 #[path = "../examples/axum.rs"]

@@ -1,4 +1,5 @@
 //! `#[locked]`: what the function does, returns and leaves behind.
+#![cfg(feature = "macros")]
 
 mod common;
 

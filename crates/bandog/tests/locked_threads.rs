@@ -1,4 +1,5 @@
 //! `#[locked]` on functions without a runtime: the thread waits, and the body is never stopped.
+#![cfg(feature = "macros")]
 
 mod common;
 

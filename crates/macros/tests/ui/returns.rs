@@ -29,6 +29,11 @@ fn a_future(locks: &Locks) -> impl Future<Output = Result<(), RunError>> {
 }
 
 #[locked("job")]
+fn a_boxed_future(locks: &Locks) -> std::pin::Pin<Box<dyn Future<Output = Result<(), RunError>> + Send + '_>> {
+    Box::pin(async { Ok(()) })
+}
+
+#[locked("job")]
 const fn a_constant(locks: &Locks) -> Result<(), RunError> {
     Ok(())
 }
