@@ -70,10 +70,12 @@ pub(crate) struct Waiting {
 
 /// Whoever asked: where, and when.
 pub(crate) struct Asker {
+    /// How long the hold stays at least. Boxed: most requests want none, and every waiter carries this.
+    pub(crate) at_least: Option<Box<Duration>>,
     pub(crate) handle: Handle,
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
-    /// The span of the acquisition, if anybody reads it. Boxed: every waiter carries this.
+    /// The span of the acquisition, if anybody reads it. Boxed for the same reason.
     pub(crate) span: Option<Box<Span>>,
 }
 
@@ -177,7 +179,8 @@ impl Order {
         self.handle.signals.attempted(ask.mode, name);
         let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
         drop(inside);
-        let asker = Asker { handle: self.handle.clone(), cohort, began, span };
+        let at_least = self.options.lock_at_least.map(Box::new);
+        let asker = Asker { at_least, handle: self.handle.clone(), cohort, began, span };
         Ok(match outcome {
             Ok((outcome, at)) => Ok((asker, outcome, at)),
             Err(slip) => Err(Waiting { slip, acquires: true, asker: Some(asker) }),
@@ -246,8 +249,8 @@ impl Order {
 
 impl Waiting {
     pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, slip: Slip) -> Self {
-        let (began, span) = (handle.clock.now(), None);
-        let asker = Asker { handle: handle.clone(), cohort: Arc::clone(cohort), began, span };
+        let (at_least, began, span) = (None, handle.clock.now(), None);
+        let asker = Asker { at_least, handle: handle.clone(), cohort: Arc::clone(cohort), began, span };
         Self { slip, acquires: false, asker: Some(asker) }
     }
 
@@ -303,7 +306,8 @@ impl Asker {
     pub(crate) fn error(&self, why: Why) -> AcquireError {
         let place = self.place();
         match why {
-            Why::Timeout(blocker) | Why::Busy(blocker) => {
+            Why::Busy(blocker) => AcquireError::Busy { place, holder: blocker.map(Into::into) },
+            Why::Timeout(blocker) => {
                 AcquireError::Timeout { place, waited: self.waited(), holder: blocker.map(Into::into) }
             }
             Why::WouldDeadlock => AcquireError::WouldDeadlock { place },

@@ -15,12 +15,16 @@
 //!
 //! - [`Locks`] makes requests: [`Mutex`], [`RwLock`], [`Semaphore`]. A request gives a [`Guard`].
 //! - The lease is renewed in the background while the guard lives; [`Guard::lost`] tells when that failed.
+//! - `#[locked]` puts a lock around a function; [`assert_locked!`] asks for one.
 //! - Dropping a guard releases in the background; [`Guard::release`] waits for the store's answer.
 //! - [`blocking`] is the same for threads. [`MemoryStore`] and [`VirtualClock`] are for your own tests.
 //!
 //! What is promised, and on what it rests, stands in `docs/guarantees.md`; the reasons for the defaults in
 //! `docs/defaults.md`.
 
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 mod acquire;
 mod admin;
 mod alarm;
@@ -31,6 +35,7 @@ mod driver;
 mod error;
 mod guard;
 mod held;
+mod inside;
 mod locks;
 mod memory;
 mod owner;
@@ -70,6 +75,36 @@ pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 pub use signals::{Alert, Check, Event, Events, Strategy};
 pub use ticket::{Ticket, TicketError};
 
+/// A lock around a function: acquired before its body, released after it.
+///
+/// The lock name is made from the arguments. A lock that is busy is an error at once ([`AcquireError::Busy`]), unless `wait`
+/// says otherwise. The body of an `async fn` is dropped at its next await point when the lease is lost; the body of a `fn`
+/// is not, and can look at the [`Hold`]. Every option, the errors and the limits stand in `docs/locked.md`.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use bandog::{Locks, RunError, locked};
+///
+/// #[locked("order:{id}", wait = "5s", lease = "30s")]
+/// async fn pay(locks: &Locks, id: u64) -> Result<u64, RunError> {
+///     Ok(id)
+/// }
+///
+/// #[locked("stock:{item.id}", hold = hold, on_busy = "skip")]
+/// fn count(locks: &bandog::blocking::Locks, item: &Item) -> Result<Option<u64>, RunError> {
+///     Ok(hold.is_held().then(|| item.id * 2))
+/// }
+///
+/// struct Item { id: u64 }
+///
+/// let locks = Locks::connect("memory:").await?;
+/// assert_eq!(pay(&locks, 1001).await?, 1001);
+/// assert_eq!(count(&locks.into(), &Item { id: 7 })?, Some(14));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[cfg(feature = "macros")]
+pub use bandog_macros::locked;
+
 pub use bandog_core::backoff::BackoffError;
 pub use bandog_core::holder::{PublicId, Who};
 pub use bandog_core::lease::LeaseError;
@@ -85,3 +120,8 @@ pub use bandog_core::{ledger, op, store};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+// And that of the attribute's page.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../../docs/locked.md")]
+struct Locked;

@@ -215,6 +215,26 @@ impl<K: Held> Request<K> {
         self.change(|order| order.options.recovery = recovery)
     }
 
+    /// Keeps the lock held in the store for at least this long from when it was acquired, even if it is released or dropped
+    /// before: a job that is over in a moment is not run again by a host whose clock is a little behind.
+    ///
+    /// Nobody waits for it: [`release`](crate::Guard::release) returns at once, and the hold is left to end by itself at
+    /// that time. It stays after the process has ended too, for at most the longest lease (ten minutes) from there; a longer time is
+    /// kept while this client lives. [`shutdown`](crate::Locks::shutdown) ends holds whose guards live, at once, and leaves
+    /// those that only stay. [`revoke`](crate::Locks::revoke) ends one that stays at once, while its client lives. A lock that is lost or given away ([`detach`](crate::Guard::detach)) does not stay.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let nightly = locks.mutex("nightly").lock_at_least(std::time::Duration::from_secs(40));
+    /// nightly.acquire().await?.release().await?;
+    /// assert!(nightly.try_acquire().await?.is_none(), "somebody has just done it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn lock_at_least(self, least: Duration) -> Self {
+        self.change(|order| order.options.lock_at_least = Some(least))
+    }
+
     /// Takes all options from a configuration, except its name.
     ///
     /// ```

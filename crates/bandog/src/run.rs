@@ -8,6 +8,7 @@ use crate::acquire::Acquire;
 use crate::error::{ReleaseError, RunError};
 use crate::guard::Hold;
 use crate::held::Held;
+use crate::inside;
 
 pub(crate) async fn run<K: Held, T, W, F>(acquire: Acquire<K>, work: W) -> Result<T, RunError>
 where
@@ -16,7 +17,7 @@ where
 {
     let guard = acquire.await?;
     let lost = guard.lost();
-    let mut work = pin!(work(guard.hold()));
+    let mut work = pin!(inside::scope(guard.hold(), work(guard.hold())));
     let mut lost = pin!(lost);
     // Loss is looked at first: work must not go on for one more poll.
     let done = poll_fn(|cx| match lost.as_mut().poll(cx) {

@@ -50,6 +50,9 @@ async fn defaults_are_as_documented() {
     assert!(matches!(guard.state(), GuardState::Held { .. }));
     says("number of renewals", "no limit");
     says("longest hold", "no limit");
+    drop(a.mutex("short").acquire().await.unwrap());
+    assert!(world.is_free("short"));
+    says("shortest hold", "none");
     let mut waits = waiting(b.mutex("job").acquire());
     world.pass(secs(3_600)).await;
     assert!(poll(&mut waits).is_pending());

@@ -176,7 +176,7 @@ async fn what_goes_wrong_is_told_as_loud_as_it_is_bad() {
     assert_eq!(whats(&log, Level::INFO), ["uncertain"], "once, not at every failed attempt");
     let warned = whats(&log, Level::WARN);
     assert_eq!(warned.len(), 2, "{warned:?}");
-    assert!(warned[0].starts_with("lost: ") && warned[1].starts_with("alert: waited"), "{warned:?}");
+    assert!(warned[0].starts_with("alert: waited") && warned[1].starts_with("lost: "), "{warned:?}");
     assert!(whats(&log, Level::DEBUG).contains(&"a renewal failed"));
     let lost = log.iter().find(|line| line.what.starts_with("lost")).unwrap();
     assert_eq!((lost.fields["reason"].as_str(), lost.inside), ("unreachable", Some("hold")));

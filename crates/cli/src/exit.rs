@@ -39,7 +39,7 @@ impl Exit {
     pub(crate) fn of(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Invalid | ErrorKind::WrongKind => Self::Usage,
-            ErrorKind::Timeout => Self::Busy(BUSY),
+            ErrorKind::Busy | ErrorKind::Timeout => Self::Busy(BUSY),
             ErrorKind::Lost => Self::Lost,
             _ => Self::Unavailable,
         }
@@ -109,6 +109,7 @@ mod tests {
             let code = exit.code().to_string();
             assert!(TABLE.iter().any(|(listed, _)| *listed == code), "{exit:?} is {code}, which no row has");
         }
+        assert_eq!(Exit::of(ErrorKind::Busy), Exit::of(ErrorKind::Timeout), "held by another, either way");
         assert_eq!((Exit::Killed(9).code(), Exit::Child(3).code(), Exit::Fine.code()), (137, 3, 0));
     }
 }

@@ -79,7 +79,7 @@ impl Wait<'_> {
     fn is_over(&self, error: &AcquireError, began: Moment) -> bool {
         let waited_enough = self.args.wait.is_some_and(|wait| since(began) >= wait);
         match error.kind() {
-            ErrorKind::Timeout => true,
+            ErrorKind::Busy | ErrorKind::Timeout => true,
             ErrorKind::Unavailable => waited_enough && since(began) < FRESH,
             _ => false,
         }

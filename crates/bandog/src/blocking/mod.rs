@@ -53,6 +53,10 @@ impl From<crate::Locks> for Locks {
 }
 
 impl Locks {
+    pub(crate) fn free(&self) -> &crate::Locks {
+        &self.0
+    }
+
     /// As [`crate::Locks::connect`].
     ///
     /// # Errors

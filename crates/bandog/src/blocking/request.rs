@@ -11,6 +11,7 @@ use super::thread;
 use crate::config::LockConfig;
 use crate::error::{AcquireError, ReleaseError, RunError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
+use crate::inside;
 
 /// A read-write lock, for threads.
 ///
@@ -114,7 +115,7 @@ macro_rules! options {
 }
 
 impl<K: Held> Request<K> {
-    pub(super) fn new(request: crate::Request<K>) -> Self {
+    pub(crate) fn new(request: crate::Request<K>) -> Self {
         Self { request, interrupt: None }
     }
 
@@ -192,6 +193,16 @@ impl<K: Held> Request<K> {
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         recovery(recovery: Recovery);
+        /// Keeps the lock held in the store for at least this long, even if it is released before.
+        ///
+        /// ```
+        /// let locks = bandog::blocking::Locks::connect("memory:")?;
+        /// let nightly = locks.mutex("nightly").lock_at_least(std::time::Duration::from_secs(40));
+        /// nightly.acquire()?.release()?;
+        /// assert!(nightly.try_acquire()?.is_none(), "somebody has just done it");
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        lock_at_least(least: Duration);
         /// Takes all options from a configuration, except its name.
         ///
         /// ```
@@ -269,12 +280,13 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn run<T>(&self, work: impl FnOnce(crate::Hold) -> T) -> Result<T, RunError> {
-        let guard = self.acquire()?;
-        let output = work(guard.hold());
-        match guard.release() {
-            Err(ReleaseError::Lost { place, reason }) => Err(RunError::Lost { place, reason }),
-            _ => Ok(output),
-        }
+        run(self.acquire()?, work)
+    }
+
+    /// As [`run`](Self::run), but as [`try_acquire`](Self::try_acquire) waits.
+    pub(crate) fn try_run<T>(&self, work: impl FnOnce(crate::Hold) -> T) -> Result<T, RunError> {
+        let acquire = self.owned().try_acquire().0;
+        run(self.block_on(acquire).map(guard::bound)?, work)
     }
 
     fn owned(&self) -> crate::Request<K> {
@@ -288,6 +300,15 @@ impl<K: Held> Request<K> {
             Ok(name) => AcquireError::Interrupted { place: crate::acquire::place(handle, name), waited },
             Err((_, error)) => self.request.order.invalid(error.clone().into()),
         })
+    }
+}
+
+fn run<K: Held, T>(guard: Guard<K>, work: impl FnOnce(crate::Hold) -> T) -> Result<T, RunError> {
+    let hold = guard.hold();
+    let output = inside::scope_blocking(guard.hold(), || work(hold));
+    match guard.release() {
+        Err(ReleaseError::Lost { place, reason }) => Err(RunError::Lost { place, reason }),
+        _ => Ok(output),
     }
 }
 

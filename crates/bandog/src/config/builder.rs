@@ -129,6 +129,17 @@ impl LockConfigBuilder {
         self
     }
 
+    /// How long the lock stays held at least, even if it is released before.
+    ///
+    /// ```
+    /// let config = bandog::LockConfig::builder().lock_at_least(std::time::Duration::from_secs(40)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn lock_at_least(mut self, least: Duration) -> Self {
+        self.0.options.lock_at_least = Some(least);
+        self
+    }
+
     /// What to do when the lock is lost, besides telling its guard.
     ///
     /// ```

@@ -47,6 +47,7 @@ pub(crate) struct Options {
     pub(crate) wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) progress_within: Option<Duration>,
+    pub(crate) lock_at_least: Option<Duration>,
     pub(crate) recovery: Recovery,
     pub(crate) alerts: Alerts,
     pub(crate) watchdog_period: Duration,
@@ -80,6 +81,7 @@ impl Default for Options {
             wait: None,
             max_hold: None,
             progress_within: None,
+            lock_at_least: None,
             recovery: Recovery::Notify,
             alerts: Alerts::default(),
             watchdog_period: Duration::from_secs(5),
@@ -187,6 +189,7 @@ impl LockConfig {
             "max_renewals" => options.max_renewals = Some(number()?),
             "max_hold" => options.max_hold = Some(duration()?),
             "progress_within" => options.progress_within = Some(duration()?),
+            "lock_at_least" => options.lock_at_least = Some(duration()?),
             "fair" => options.fair = yes_no()?,
             "recovery" => options.recovery = recovery(value).ok_or_else(|| bad("notify, release or reacquire"))?,
             "alert_hold" => options.alerts.hold = Some(duration()?),
@@ -288,6 +291,7 @@ pub(crate) const EVERY: &[&str] = &[
     "max_renewals",
     "max_hold",
     "progress_within",
+    "lock_at_least",
     "fair",
     "retry_first",
     "retry_max",
@@ -304,7 +308,7 @@ pub(crate) const EVERY: &[&str] = &[
 ];
 
 /// Every option that [`LockConfig::set`] knows.
-pub(crate) const OPTIONS: &[&str] = EVERY.split_at(15).0;
+pub(crate) const OPTIONS: &[&str] = EVERY.split_at(16).0;
 
 #[cfg(test)]
 mod tests {
@@ -332,6 +336,7 @@ mod tests {
             wait: Some(three),
             max_hold: Some(three),
             progress_within: Some(three),
+            lock_at_least: Some(three),
             recovery: Recovery::Release,
             alerts: Alerts { hold: Some(three), wait: Some(three), renewal: Some(three), recoveries: Some((5, three)) },
             watchdog_period: three,

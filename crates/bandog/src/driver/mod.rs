@@ -19,11 +19,12 @@ mod round;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
 pub(crate) mod shield;
+mod stay;
 mod told;
 pub(crate) mod tracked;
 mod watchdog;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
@@ -36,6 +37,7 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Blocker, News};
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
 use bandog_core::time::Moment;
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::config::LockConfig;
@@ -52,6 +54,7 @@ pub use health::{Connection, Findings, Health};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
+pub(crate) use stay::Stays;
 use told::Told;
 pub(crate) use watchdog::Watchdog;
 
@@ -79,6 +82,8 @@ pub(crate) struct Driver {
     hasher: RandomState,
     /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
     detached: Mutex<BTreeSet<u64>>,
+    /// Those of them that only stay for a while, and whom to tell that they are revoked.
+    staying: Mutex<BTreeMap<u64, Arc<Notify>>>,
     inbox_up: AtomicBool,
     inbox_was_up: AtomicBool,
     closed: AtomicBool,
@@ -153,6 +158,7 @@ impl Driver {
             cohorts: Default::default(),
             hasher: RandomState::new(),
             detached: Mutex::default(),
+            staying: Mutex::default(),
             inbox_up: AtomicBool::new(false),
             inbox_was_up: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -438,6 +444,13 @@ impl Inbox for Mailbox {
         let Push { name, run, news } = push;
         if matches!(news, News::Granted { seq, .. } if lock(&driver.detached).contains(&seq)) {
             return;
+        }
+        let stays = match &news {
+            News::Revoked { seq, .. } => lock(&driver.staying).get(seq).cloned(),
+            _ => None,
+        };
+        if let Some(stays) = stays {
+            return stays.notify_one();
         }
         // Only a grant matters to a lock that nobody here knows: the machine answers it with a release.
         if matches!(news, News::Granted { .. }) || driver.knows(&name) {

@@ -33,6 +33,13 @@ pub enum AcquireError {
         /// What to change.
         reason: ConfigError,
     },
+    /// Held by another, and the request did not want to wait.
+    Busy {
+        /// Which lock.
+        place: Place,
+        /// Who holds it.
+        holder: Option<HeldBy>,
+    },
     /// The wait is over.
     Timeout {
         /// Which lock.
@@ -108,6 +115,7 @@ impl fmt::Display for Not<'_> {
         let Self(done, error) = self;
         match error {
             E::Invalid { lock, store, reason } => write!(f, "lock {lock:?} ({store}): not {done}: {reason}"),
+            E::Busy { place, holder } => write!(f, "{place}: not {done}: busy{}", By(holder)),
             E::Timeout { place, waited, holder } => {
                 write!(f, "{place}: not {done} after waiting {}{}", short(*waited), By(holder))
             }
@@ -155,6 +163,7 @@ impl AcquireError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::Busy { .. } => ErrorKind::Busy,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::WouldDeadlock { .. } | Self::Reentered { .. } => ErrorKind::WouldDeadlock,
             Self::TooDeep { .. } => ErrorKind::TooDeep,

@@ -26,7 +26,7 @@ pub(crate) use acquire::Not;
 /// use bandog::ErrorKind;
 /// match locks.mutex("job").acquire().await.map_err(|error| error.kind()) {
 ///     Ok(guard) => guard.release().await?,
-///     Err(ErrorKind::Timeout) => println!("busy: try later"),
+///     Err(ErrorKind::Busy | ErrorKind::Timeout) => println!("held by another: try later"),
 ///     Err(ErrorKind::Unavailable) => println!("the store is down: call somebody"),
 ///     Err(other) => println!("{other:?}"),
 /// }
@@ -37,6 +37,8 @@ pub(crate) use acquire::Not;
 pub enum ErrorKind {
     /// A name, lease, period or number that cannot be. Nothing was sent.
     Invalid,
+    /// Held by another, and the request did not want to wait.
+    Busy,
     /// The wait is over.
     Timeout,
     /// The same owner or thread holds the lock already, or has entered it more than once, and would wait for itself.

@@ -110,7 +110,7 @@ impl<K: Held> Guard<K> {
         if let Some(token) = hold.cohort.lock().machine.token(hold.grip) {
             hold.token = token;
         }
-        Guard { hold, released: false, held: PhantomData }
+        Guard { hold, released: false, stays: self.stays.take(), held: PhantomData }
     }
 }
 

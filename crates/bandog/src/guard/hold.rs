@@ -335,6 +335,27 @@ impl Hold {
         Waiting::new(&self.handle, &self.cohort, slip)
     }
 
+    /// Takes the hold away from this process without ending it. `None`, and nothing changed, where that cannot be: see
+    /// [`Machine::handle_detach`].
+    pub(crate) fn detached(&self) -> Option<HolderId> {
+        let Self { handle, cohort, grip, .. } = self;
+        let mut state = cohort.lock();
+        let now = handle.clock.now();
+        let forgotten = state.forget_watchers(now, *grip);
+        let id = handle.run_at(now, cohort, state, |machine| {
+            let id = machine.handle_detach(now, *grip);
+            // Noted under the cohort's lock: a late push of its grant must not find it unknown.
+            id.inspect(|id| handle.note_detached(id.seq))
+        });
+        drop(forgotten);
+        id
+    }
+
+    /// Ends what is left here of a hold that nobody has any more.
+    pub(crate) fn abandoned(&self) {
+        self.let_go(false);
+    }
+
     // Renewal stops here, atomically; the request itself may come later.
     pub(super) fn let_go(&self, listen: bool) -> Released {
         let grip = self.grip;

@@ -16,6 +16,7 @@ use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Asker, Waiting};
+use crate::driver::Stays;
 use crate::error::{ReleaseError, RenewError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
 
@@ -44,6 +45,8 @@ pub use task::Task;
 pub struct Guard<K: Held = Mutual> {
     hold: Hold,
     released: bool,
+    /// Until when it stays in the store, released or not.
+    stays: Option<Box<Moment>>,
     held: PhantomData<fn() -> K>,
 }
 
@@ -78,10 +81,11 @@ pub type PermitGuard = Guard<Permits>;
 impl<K: Held> Guard<K> {
     pub(crate) fn new(asker: Asker, granted: (Grip, Token, How), at: Moment) -> Self {
         let (grip, token, how) = granted;
-        let Asker { handle, cohort, began, span } = asker;
+        let Asker { at_least, handle, cohort, began, span } = asker;
         let (hold, waited) = (Hold { handle, cohort, grip, token }, at.since(began));
+        let stays = at_least.map(|at_least| Box::new(at + *at_least));
         // Made before anybody is told: should a listener panic, the lock is released.
-        let guard = Self { hold, released: false, held: PhantomData };
+        let guard = Self { hold, released: false, stays, held: PhantomData };
         guard.hold.granted(how, waited, span.as_deref());
         guard
     }
@@ -290,6 +294,8 @@ impl<K: Held> Guard<K> {
 
     /// Releases the lock and waits for the store's answer.
     ///
+    /// With [`lock_at_least`](crate::Request::lock_at_least) it is left to end then, and nobody waits for that here.
+    ///
     /// # Errors
     /// [`ReleaseError::Lost`] when the lock had been lost before: the work under it may have overlapped with another's.
     /// [`ReleaseError::Store`] when the store did not confirm; it goes on in the background.
@@ -309,18 +315,17 @@ impl<K: Held> Guard<K> {
         self.released = true;
         let hold = self.hold.clone();
         // Made here and not in the future: one that is dropped before its first poll must give its slip back.
-        let released = match hold.let_go(true) {
-            Released::Now(result) => Err(result),
-            Released::Later(slip) => Ok(Waiting::new(&hold.handle, &hold.cohort, slip)),
+        let parting = match self.stay(true) {
+            Some(stays) => Parting::Stays(stays),
+            None => match hold.let_go(true) {
+                Released::Now(result) => Parting::Over(result),
+                Released::Later(slip) => Parting::Asked(Waiting::new(&hold.handle, &hold.cohort, slip)),
+            },
         };
         async move {
-            let why = match released {
-                Err(Ok(())) => return Ok(()),
-                Err(Err(why)) => why,
-                Ok(waiting) => match waiting.outcome().await.1 {
-                    Outcome::Failed(why) => why,
-                    Outcome::Done | Outcome::Granted { .. } => return Ok(()),
-                },
+            let why = match parting.end().await {
+                Ok(()) => return Ok(()),
+                Err(why) => why,
             };
             let place = hold.place();
             Err(match why {
@@ -333,18 +338,24 @@ impl<K: Held> Guard<K> {
 
     // The hold goes on in the store without anybody here who keeps it. Dropped and released where that cannot be.
     pub(crate) fn leave_behind(mut self) -> Option<HolderId> {
-        let Hold { handle, cohort, grip, .. } = self.hold.clone();
-        let mut state = cohort.lock();
-        let now = handle.clock.now();
-        let forgotten = state.forget_watchers(now, grip);
-        let id = handle.run_at(now, &cohort, state, |machine| {
-            let id = machine.handle_detach(now, grip);
-            // Noted under the cohort's lock: a late push of its grant must not find it unknown.
-            id.inspect(|id| handle.note_detached(id.seq))
-        });
-        drop(forgotten);
+        let id = self.hold.detached();
         self.released = id.is_some();
         id
+    }
+
+    // Leaves the hold in the store until its least time is over. None when it is, or for whoever has entered again.
+    fn stay(&mut self, listen: bool) -> Option<Stays> {
+        let until = *self.stays.take()?;
+        let handle = &self.hold.handle;
+        if until <= handle.clock.now() || !self.hold.is_held() || self.hold.depth() > 1 {
+            return None;
+        }
+        let id = self.hold.detached();
+        if id.is_some() && !listen && !handle.capabilities.in_process && !handle.janitor.admits() {
+            // Too much is under way: its lease ends it, as that of any other.
+            return Some(tokio::sync::oneshot::channel().1);
+        }
+        Some(handle.let_stay(self.hold.clone(), id, until))
     }
 
     fn changed(&self, outcome: Outcome, doing: &'static str) -> Result<(), RenewError> {
@@ -359,10 +370,32 @@ impl<K: Held> Guard<K> {
     }
 }
 
+/// How a guard was let go, as far as can be told at once.
+enum Parting {
+    Over(Result<(), Why>),
+    Asked(Waiting),
+    Stays(Stays),
+}
+
+impl Parting {
+    async fn end(self) -> Result<(), Why> {
+        match self {
+            Self::Over(result) => result,
+            Self::Asked(waiting) => match waiting.outcome().await.1 {
+                Outcome::Failed(why) => Err(why),
+                Outcome::Done | Outcome::Granted { .. } => Ok(()),
+            },
+            Self::Stays(stays) => stays.await.unwrap_or(Err(Why::Closed)),
+        }
+    }
+}
+
 impl<K: Held> Drop for Guard<K> {
     fn drop(&mut self) {
         if !self.released {
-            self.hold.let_go(false);
+            if self.stay(false).is_none() {
+                self.hold.let_go(false);
+            }
         }
     }
 }

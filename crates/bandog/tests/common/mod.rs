@@ -125,7 +125,7 @@ pub(crate) fn ready<F: Future + Unpin>(future: &mut F) -> F::Output {
 }
 
 /// Yields until something is so; other threads do the rest.
-pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     for _ in 0..1_000_000 {
         if so() {
             return;

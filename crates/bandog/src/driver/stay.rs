@@ -1,0 +1,151 @@
+//! Holds that stay after their guard has gone ([`Request::lock_at_least`](crate::Request::lock_at_least)): renewed to end at
+//! the right moment, and then left to expire. Guards call it; the store is asked past the machines, from the renewal thread.
+//!
+//! Invariant: one answered renewal is enough for whatever fits into the longest lease, so the end of the process changes
+//! nothing about it. Only what is longer is renewed again, while the client lives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::holder::HolderId;
+use bandog_core::lease::{self, Lease};
+use bandog_core::lock::{LossReason, Why};
+use bandog_core::name::LockName;
+use bandog_core::op::{Body, Op, Release, Renew, Renewal};
+use bandog_core::store::StoreError;
+use bandog_core::time::Moment;
+use tokio::sync::{Notify, oneshot};
+
+use super::{Driver, calls, lock};
+use crate::guard::Hold;
+use crate::sync::atomic::Ordering;
+
+/// How soon to look again whether a claim has been answered.
+const SOON: Duration = Duration::from_millis(10);
+
+/// What the store said first.
+pub(crate) type Stays = oneshot::Receiver<Result<(), Why>>;
+
+impl Driver {
+    /// Lets a hold stay in the store until `until`; `id` is there if it has been detached already.
+    pub(crate) fn let_stay(self: &Arc<Self>, hold: Hold, id: Option<HolderId>, until: Moment) -> Stays {
+        let (tell, told) = oneshot::channel();
+        self.janitor.begun(1);
+        let first = First { driver: Arc::clone(self), tell: Some(tell) };
+        let driver = Arc::clone(self);
+        self.keeper.spawn(async move {
+            let name = hold.whereabouts().1.name().clone();
+            let (id, first) = match id {
+                Some(id) => (id, Some(first)),
+                None => {
+                    // Kept here meanwhile, as before: nobody need wait for that.
+                    first.told(Ok(()));
+                    let Some(id) = driver.detached_at_last(&hold, until).await else { return hold.abandoned() };
+                    (id, None)
+                }
+            };
+            drop(hold);
+            let revoked = Arc::new(Notify::new());
+            lock(&driver.staying).insert(id.seq, Arc::clone(&revoked));
+            let stays = async {
+                driver.stay(&name, id, until, first).await;
+                driver.clock.sleep_until(until).await;
+            };
+            if calls::first(stays, revoked.notified()).await.is_none() {
+                driver.let_go(&name, id).await;
+            }
+            // Until now a late push of its grant would have ended it.
+            lock(&driver.staying).remove(&id.seq);
+            lock(&driver.detached).remove(&id.seq);
+        });
+        told
+    }
+
+    // A push may overtake the answer to its claim: that must come in first, or it would find the hold unknown and end it.
+    async fn detached_at_last(&self, hold: &Hold, until: Moment) -> Option<HolderId> {
+        while hold.is_held() && self.clock.now() < until {
+            self.clock.sleep_until(self.clock.now() + SOON).await;
+            if let Some(id) = hold.detached() {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    async fn stay(&self, name: &LockName, id: HolderId, until: Moment, mut first: Option<First>) {
+        let mut failures = 0;
+        loop {
+            let left = whole_millis(until.since(self.clock.now()));
+            let answer = self.renew_for(name, id, left).await;
+            let pause = match &answer {
+                Ok(stays) if *stays >= left => None,
+                Ok(stays) => Some(*stays / 2),
+                Err(Why::Store(_)) => {
+                    failures += 1;
+                    Some(self.settings.backoff.step(failures))
+                }
+                Err(_) => None,
+            };
+            if let Some(first) = first.take() {
+                first.told(answer.map(drop));
+            }
+            let Some(pause) = pause else { return };
+            self.clock.sleep_until(self.clock.now() + pause).await;
+            if self.closed.load(Ordering::Acquire) || until <= self.clock.now() {
+                return;
+            }
+        }
+    }
+
+    /// Asks for the lease to end in `left`, and says in how long it does.
+    async fn renew_for(&self, name: &LockName, id: HolderId, left: Duration) -> Result<Duration, Why> {
+        let Ok(lease) = Lease::new(left.min(lease::MAX)) else { return Err(gone()) };
+        match self.ask_past(name, Op::Renew(Renew { id, lease })).await {
+            Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),
+            Ok(Body::Renewal(Renewal::Revoked { reason, .. })) => {
+                self.let_go(name, id).await;
+                Err(Why::Lost(LossReason::Revoked(reason.into())))
+            }
+            Ok(_) => Err(gone()),
+            Err(error) => Err(Why::Store(error)),
+        }
+    }
+
+    // Revoked, it ends with the answer of its holder, and this is it. Without an answer of the store its time ends it.
+    async fn let_go(&self, name: &LockName, id: HolderId) {
+        let _ = self.ask_past(name, Op::Release(Release { id, not_after: None, again: None })).await;
+    }
+
+    async fn ask_past(&self, name: &LockName, op: Op) -> Result<Body, StoreError> {
+        Ok(self.answer(self.renewals().apply(name.clone(), op)).await?.body)
+    }
+}
+
+fn gone() -> Why {
+    Why::Lost(LossReason::Gone)
+}
+
+// Rounded up: it is a least time. What is next to nothing is still a lease.
+fn whole_millis(left: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)).max(lease::MIN)
+}
+
+/// The first answer, which whoever released may wait for; a shutdown does.
+struct First {
+    driver: Arc<Driver>,
+    tell: Option<oneshot::Sender<Result<(), Why>>>,
+}
+
+impl First {
+    fn told(mut self, answer: Result<(), Why>) {
+        if let Some(tell) = self.tell.take() {
+            let _ = tell.send(answer);
+        }
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        self.driver.janitor.settled(1);
+    }
+}
