@@ -93,6 +93,7 @@ impl<K: Held> Acquire<K> {
                     return Poll::Pending;
                 }
                 Err(error) => {
+                    order.handle.signals.failed(error.kind(), Phase::Acquire);
                     self.state = State::Over;
                     return Poll::Ready(Err(error));
                 }
@@ -158,14 +159,6 @@ impl<K: Held> Future for TryAcquire<K> {
 impl Order {
     /// Checks the order and hands it to the machine.
     fn place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
-        let placed = self.try_place(patience, waker);
-        if let Err(error) = &placed {
-            self.handle.signals.failed(error.kind(), Phase::Acquire);
-        }
-        placed
-    }
-
-    fn try_place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
         let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
         let mut ask = *self.checked(name)?;
         ask.patience = patience;
@@ -177,11 +170,11 @@ impl Order {
         let span = self.span(name, ask.mode);
         let inside = span.as_deref().map(Span::enter);
         self.handle.signals.attempted(ask.mode, name);
-        let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
+        let Asked { cohort, began, outcome, at } = self.handle.ask(name, ask, self.options.wait, waker);
         drop(inside);
         let asker = Asker { alerts: self.options.alerts.boxed(), handle: self.handle.clone(), cohort, began, span };
         Ok(match outcome {
-            Ok((outcome, at)) => Ok((asker, outcome, at)),
+            Ok(outcome) => Ok((asker, outcome, at)),
             Err(slip) => Err(Waiting { slip, acquires: true, asker: Some(asker) }),
         })
     }
@@ -256,10 +249,10 @@ impl Waiting {
     fn poll(&mut self, waker: &Waker) -> Option<Picked> {
         let asker = self.asker.as_ref()?;
         let inside = asker.span.as_deref().map(Span::enter);
-        let picked = asker.handle.pick(&asker.cohort, self.slip, waker);
+        let mut at = asker.began;
+        let outcome = asker.handle.pick(&asker.cohort, self.slip, waker, &mut at);
         drop(inside);
-        let (outcome, at) = picked?;
-        Some((self.asker.take()?, outcome, at))
+        Some((self.asker.take_if(|_| outcome.is_some())?, outcome?, at))
     }
 
     pub(crate) async fn outcome(mut self) -> (Asker, Outcome) {

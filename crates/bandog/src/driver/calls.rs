@@ -69,42 +69,55 @@ impl Driver {
     }
 
     pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {
-        shield("a listener", || self.heard(cohort, &errand, &result));
+        match &result {
+            Ok(reply) => self.heard(cohort, &errand, &reply.body),
+            Err(error) => self.failed(cohort, &errand, error),
+        }
+        self.alert_renewal(cohort, &errand);
         self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
     }
 
     /// Tells what an answer shows, before the machine acts on it.
-    fn heard(&self, cohort: &Cohort, errand: &Errand, result: &Result<Reply, StoreError>) {
-        let lock = cohort.name();
-        if let (Errand::Renew { grip, sent, .. }, Some(limit)) = (errand, self.defaults.options.alerts.renewal) {
-            let late = self.clock.now().since(*sent);
-            let token = (late > limit).then(|| cohort.lock().machine.token(*grip)).flatten();
-            if let Some(token) = token {
-                self.signals.alerted(Alert::Renewal { lock: lock.clone(), token, late, limit });
-            }
+    #[inline]
+    fn heard(&self, cohort: &Cohort, errand: &Errand, body: &Body) {
+        if let Some(waiters) = waiters(body).filter(|waiters| *waiters > 0) {
+            shield("a listener", || self.seen(cohort, errand, body, waiters));
         }
-        match result {
-            Ok(reply) => {
-                if let Some(waiters) = waiters(&reply.body) {
-                    self.signals.queue_seen(waiters);
-                }
-                if let (Errand::Claim { .. }, Body::Verdict(Verdict::Queued(queued))) = (errand, &reply.body) {
-                    self.signals.waiting(lock, || queued.blocker.clone().map(Into::into));
-                }
+    }
+
+    #[cold]
+    fn seen(&self, cohort: &Cohort, errand: &Errand, body: &Body, waiters: u32) {
+        self.signals.queue_seen(waiters);
+        if let (Errand::Claim { .. }, Body::Verdict(Verdict::Queued(queued))) = (errand, body) {
+            self.signals.waiting(cohort.name(), || queued.blocker.clone().map(Into::into));
+        }
+    }
+
+    #[cold]
+    fn failed(&self, cohort: &Cohort, errand: &Errand, error: &StoreError) {
+        let phase = match errand {
+            Errand::Renew { .. } => Phase::Renew,
+            Errand::Part { .. } | Errand::Downgrade { .. } => Phase::Release,
+            Errand::Claim { .. } | Errand::Confirm { .. } | Errand::Heartbeat { .. } | Errand::Withdraw { .. } => {
+                Phase::Acquire
             }
-            Err(error) => {
-                let phase = match errand {
-                    Errand::Renew { .. } => Phase::Renew,
-                    Errand::Part { .. } | Errand::Downgrade { .. } => Phase::Release,
-                    Errand::Claim { .. }
-                    | Errand::Confirm { .. }
-                    | Errand::Heartbeat { .. }
-                    | Errand::Withdraw { .. } => Phase::Acquire,
-                };
-                self.signals.failed(store_kind(error.kind), phase);
-                let (phase, outcome) = (phase.as_str(), error.outcome);
-                tracing::debug!(target: "bandog", %lock, phase, ?errand, %error, ?outcome, "the store failed");
-            }
+        };
+        shield("a listener", || {
+            self.signals.failed(store_kind(error.kind), phase);
+            let (lock, phase, outcome) = (cohort.name(), phase.as_str(), error.outcome);
+            tracing::debug!(target: "bandog", %lock, phase, ?errand, %error, ?outcome, "the store failed");
+        });
+    }
+
+    fn alert_renewal(&self, cohort: &Cohort, errand: &Errand) {
+        let (Errand::Renew { grip, sent, .. }, Some(limit)) = (errand, self.defaults.options.alerts.renewal) else {
+            return;
+        };
+        let late = self.clock.now().since(*sent);
+        let token = (late > limit).then(|| cohort.lock().machine.token(*grip)).flatten();
+        if let Some(token) = token {
+            let lock = cohort.name().clone();
+            shield("a listener", || self.signals.alerted(Alert::Renewal { lock, token, late, limit }));
         }
     }
 

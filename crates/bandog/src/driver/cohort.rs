@@ -42,7 +42,7 @@ pub(crate) struct State {
 
 /// The loss of one hold, when it comes.
 pub(crate) type Losses = watch::Receiver<Option<LossReason>>;
-type LossSender = watch::Sender<Option<LossReason>>;
+pub(super) type LossSender = watch::Sender<Option<LossReason>>;
 
 /// Whoever looks at one hold.
 struct Watcher {
@@ -55,11 +55,8 @@ struct Watcher {
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
     pub(super) wakers: Vec<Waker>,
-    pub(super) losses: Vec<(LossSender, LossReason)>,
-    /// What listeners hear.
+    /// What listeners and watchers hear.
     pub(super) told: Vec<Told>,
-    /// The hold that was released, if one was: told before anybody else can have the lock.
-    pub(super) released: Option<Told>,
     /// Wakers that nobody needs any more.
     pub(super) stale: Vec<Option<Waker>>,
     pub(super) actions: Vec<Action>,
@@ -167,7 +164,7 @@ impl State {
         (self.machine.token(grip)? == token).then_some(grip)
     }
 
-    fn losses(&self, grip: Grip) -> Option<&LossSender> {
+    pub(super) fn losses(&self, grip: Grip) -> Option<&LossSender> {
         self.watchers.iter().find(|watcher| watcher.grip == grip)?.losses.as_ref()
     }
 
@@ -193,13 +190,11 @@ impl State {
 
     /// Takes everything the machine wants done.
     pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
-        let (mut wakers, mut losses, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut wakers, mut told) = (Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
-            told.extend(self.told(now, &event));
             match event {
                 Event::Ready(slip) => wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take)),
-                Event::Lost(lost) => losses.extend(self.losses(lost.grip).map(|told| (told.clone(), lost.reason))),
-                Event::Renewed { .. } | Event::RenewalFailed(_) | Event::Uncertain { .. } => {}
+                event => told.extend(self.told(now, event)),
             }
         }
         let mut actions = Vec::new();
@@ -209,8 +204,7 @@ impl State {
         let stale = self.tidy();
         let unsettled = self.machine.unsettled();
         let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
-        let timer = self.timer_change(now);
-        Wanted { wakers, losses, told, released: None, stale, actions, timer, unsettled: grown }
+        Wanted { wakers, told, stale, actions, timer: self.timer_change(now), unsettled: grown }
     }
 
     /// Frees the room that only waiting needs.

@@ -27,7 +27,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Ask, Machine, Outcome, Released, Settings, Slip};
+use bandog_core::lock::{Ask, Grip, Machine, Outcome, Released, Settings, Slip};
 use bandog_core::name::LockName;
 use bandog_core::op::{Blocker, News};
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
@@ -43,7 +43,7 @@ use crate::sync::{Mutex, MutexGuard, RandomState};
 pub(crate) use calls::first;
 use calls::poll_once;
 pub(crate) use cohort::{Cohort, Losses};
-use cohort::{State, Wanted, tell_loss};
+use cohort::{State, Wanted};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
@@ -102,8 +102,9 @@ impl Drop for Life {
 pub(crate) struct Asked {
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
-    /// The outcome, and when it was picked up.
-    pub(crate) outcome: Result<(Outcome, Moment), Slip>,
+    pub(crate) outcome: Result<Outcome, Slip>,
+    /// When it was picked up.
+    pub(crate) at: Moment,
 }
 
 /// What a driver is made of.
@@ -204,20 +205,38 @@ impl Driver {
     }
 
     /// The same for the release of a hold, of which listeners hear before anybody else can have the lock.
+    #[inline]
     pub(crate) fn release_at(
         self: &Arc<Self>,
         now: Moment,
         cohort: &Arc<Cohort>,
         mut state: MutexGuard<'_, State>,
-        told: Option<Told>,
+        grip: Grip,
         feed: impl FnOnce(&mut Machine) -> Released,
     ) -> Released {
+        let held = state.machine.since(grip).map(|since| now.since(since)).unwrap_or_default();
+        let told = if self.is_heard() { state.release_told(grip, held) } else { None };
+        let forgotten = state.forget_watchers(now, grip);
         let released = feed(&mut state.machine);
         let mut wanted = state.drain(now, self.store.as_ref());
         // A hold that was lost has been told of as that.
-        wanted.released = told.filter(|_| !matches!(released, Released::Now(Err(_))));
+        let lost = matches!(released, Released::Now(Err(_)));
+        let unheard = told.is_none() && !lost;
+        wanted.told.extend(told.filter(|_| !lost));
         self.perform(cohort, state, wanted);
+        if unheard {
+            shield::shield("a listener", || self.signals.held(cohort.name(), held));
+        }
+        if let Some(forgotten) = forgotten {
+            forgotten.tell();
+        }
         released
+    }
+
+    /// Whether anybody hears events or reads at debug. Numbers alone need less.
+    #[inline]
+    fn is_heard(&self) -> bool {
+        self.signals.is_heard() || detailed()
     }
 
     fn perform(self: &Arc<Self>, cohort: &Arc<Cohort>, mut state: MutexGuard<'_, State>, wanted: Wanted) {
@@ -231,15 +250,19 @@ impl Driver {
         if wanted.unsettled < 0 {
             self.janitor.settled(wanted.unsettled.unsigned_abs());
         }
-        for told in wanted.told.into_iter().chain(wanted.released) {
-            told.tell(&self.signals, cohort.name());
+        if !wanted.told.is_empty() {
+            self.tell(cohort, wanted.told);
         }
         wanted.wakers.into_iter().for_each(shield::wake);
-        wanted.losses.into_iter().for_each(|(told, reason)| tell_loss(told, Some(reason)));
         drop(wanted.stale);
         for action in wanted.actions {
             self.send(cohort, action);
         }
+    }
+
+    #[cold]
+    fn tell(&self, cohort: &Cohort, told: Vec<Told>) {
+        told.into_iter().for_each(|told| told.tell(&self.signals, cohort.name()));
     }
 
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
@@ -254,11 +277,12 @@ impl Driver {
             let began = self.clock.now();
             if let Some(outcome) = state.machine.reenter(began, &ask) {
                 drop(state);
-                return Asked { cohort, began, outcome: Ok((outcome, began)) };
+                return Asked { cohort, began, outcome: Ok(outcome), at: began };
             }
             ask.until = wait.map(|wait| began + wait);
             let slip = state.machine.handle_ask(began, ask);
-            let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
+            let mut outcome = state.machine.pick(began, slip);
+            let mut at = began;
             let behind = if outcome.is_none() { self.behind(&state, began, slip) } else { None };
             let wanted = state.drain(began, self.store.as_ref());
             // What is sent now may be answered now: a waker too early would wake for nothing.
@@ -270,23 +294,31 @@ impl Driver {
                 shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
             }
             if outcome.is_none() && sends {
-                outcome = self.pick(&cohort, slip, waker);
+                outcome = self.pick(&cohort, slip, waker, &mut at);
             }
-            return Asked { cohort, began, outcome: outcome.ok_or(slip) };
+            return Asked { cohort, began, outcome: outcome.ok_or(slip), at };
         }
     }
 
-    /// A slip's outcome; if it is not there yet, remembers whom to wake.
+    /// A slip's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<(Outcome, Moment)> {
+    pub(crate) fn pick(
+        self: &Arc<Self>,
+        cohort: &Arc<Cohort>,
+        slip: Slip,
+        waker: &Waker,
+        at: &mut Moment,
+    ) -> Option<Outcome> {
         let mut state = cohort.lock();
         let now = self.clock.now();
-        if let Some(outcome) = state.machine.pick(now, slip) {
+        let outcome = state.machine.pick(now, slip);
+        if outcome.is_some() {
+            *at = now;
             // Picking up makes no work, and no timer come earlier.
             let stale = state.tidy();
             drop(state);
             drop(stale);
-            return Some((outcome, now));
+            return outcome;
         }
         let replaced = state.watch_slip(slip, waker);
         let wanted = state.drain(now, self.store.as_ref());
@@ -297,8 +329,7 @@ impl Driver {
 
     /// Whoever a slip waits behind here, if it does and somebody wants to know.
     fn behind(&self, state: &State, now: Moment, slip: Slip) -> Option<Option<Blocker>> {
-        let heard = self.signals.is_heard() || detailed();
-        (heard && state.machine.waits(slip)).then(|| state.machine.in_the_way(now))
+        (self.is_heard() && state.machine.waits(slip)).then(|| state.machine.in_the_way(now))
     }
 
     /// Nobody waits for a slip any more.

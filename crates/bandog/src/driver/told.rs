@@ -11,15 +11,17 @@ use bandog_core::time::Moment;
 use bandog_core::token::Token;
 use tracing::Span;
 
-use super::cohort::State;
+use super::cohort::{LossSender, State, tell_loss};
 use super::shield::shield;
-use crate::signals::{About, Signals, detailed};
+use crate::signals::{About, Signals};
 
 /// Something that happened to a hold.
 pub(crate) struct Told {
     token: Token,
     holder: Option<PublicId>,
     span: Option<Arc<Span>>,
+    /// Whoever watches for the loss of this very hold.
+    watcher: Option<LossSender>,
     what: What,
 }
 
@@ -33,7 +35,7 @@ enum What {
 
 impl Told {
     pub(super) fn tell(self, signals: &Signals, lock: &LockName) {
-        let Self { token, holder, span, what } = self;
+        let Self { token, holder, span, watcher, what } = self;
         let about = About { lock, token, holder };
         // The recorder and the subscriber are the user's.
         shield("a listener", || {
@@ -46,32 +48,41 @@ impl Told {
                 What::Released { held } => signals.released(&about, *held),
             }
         });
+        if let (Some(watcher), What::Lost { reason, .. }) = (watcher, what) {
+            tell_loss(watcher, Some(reason));
+        }
     }
 }
 
 impl State {
     /// What an event of the machine is to listeners; nothing if it concerns only a waiter, or a hold that is gone.
-    pub(super) fn told(&self, now: Moment, event: &Event) -> Option<Told> {
+    #[cold]
+    pub(super) fn told(&self, now: Moment, event: Event) -> Option<Told> {
         let (grip, what) = match event {
             Event::Ready(_) => return None,
             Event::Lost(lost) => {
-                let what = What::Lost { reason: lost.reason.clone(), held: now.since(lost.since) };
                 let (holder, span) = (Some(lost.id.public()), self.span(lost.grip));
-                return Some(Told { token: lost.token, holder, span, what });
+                let watcher = self.losses(lost.grip).cloned();
+                let what = What::Lost { held: now.since(lost.since), reason: lost.reason };
+                return Some(Told { token: lost.token, holder, span, watcher, what });
             }
-            Event::Renewed { grip, late } => (*grip, What::Renewed { late: *late }),
-            Event::RenewalFailed(grip) => (*grip, What::RenewalFailed),
-            Event::Uncertain { grip, until } => (*grip, What::Uncertain { remaining: until.since(now) }),
+            Event::Renewed { grip, late } => (grip, What::Renewed { late }),
+            Event::RenewalFailed(grip) => (grip, What::RenewalFailed),
+            Event::Uncertain { grip, until } => (grip, What::Uncertain { remaining: until.since(now) }),
         };
-        let (id, _) = self.machine.holder(grip)?;
-        Some(Told { token: self.machine.token(grip)?, holder: Some(id.public()), span: self.span(grip), what })
+        self.told_of(grip, what)
     }
 
-    /// What to tell if the hold is released now. Not of one that is left at an inner level.
-    pub(crate) fn release_told(&self, now: Moment, grip: Grip, token: Token) -> Option<Told> {
-        let held = now.since(self.machine.since(grip)?);
-        let holder = if detailed() { self.machine.holder(grip).map(|(id, _)| id.public()) } else { None };
-        Some(Told { token, holder, span: self.span(grip), what: What::Released { held } })
+    /// What to tell when the hold is released now.
+    #[cold]
+    pub(super) fn release_told(&self, grip: Grip, held: Duration) -> Option<Told> {
+        self.told_of(grip, What::Released { held })
+    }
+
+    fn told_of(&self, grip: Grip, what: What) -> Option<Told> {
+        let (id, _) = self.machine.holder(grip)?;
+        let (token, holder) = (self.machine.token(grip)?, Some(id.public()));
+        Some(Told { token, holder, span: self.span(grip), watcher: None, what })
     }
 }
 
