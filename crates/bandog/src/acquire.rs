@@ -170,11 +170,11 @@ impl Order {
         let span = self.span(name, ask.mode);
         let inside = span.as_deref().map(Span::enter);
         self.handle.signals.attempted(ask.mode, name);
-        let Asked { cohort, began, outcome, at } = self.handle.ask(name, ask, self.options.wait, waker);
+        let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
         drop(inside);
         let asker = Asker { alerts: self.options.alerts.boxed(), handle: self.handle.clone(), cohort, began, span };
         Ok(match outcome {
-            Ok(outcome) => Ok((asker, outcome, at)),
+            Ok((outcome, at)) => Ok((asker, outcome, at)),
             Err(slip) => Err(Waiting { slip, acquires: true, asker: Some(asker) }),
         })
     }
@@ -249,10 +249,10 @@ impl Waiting {
     fn poll(&mut self, waker: &Waker) -> Option<Picked> {
         let asker = self.asker.as_ref()?;
         let inside = asker.span.as_deref().map(Span::enter);
-        let mut at = asker.began;
-        let outcome = asker.handle.pick(&asker.cohort, self.slip, waker, &mut at);
+        let picked = asker.handle.pick(&asker.cohort, self.slip, waker);
         drop(inside);
-        Some((self.asker.take_if(|_| outcome.is_some())?, outcome?, at))
+        let (outcome, at) = picked?;
+        Some((self.asker.take()?, outcome, at))
     }
 
     pub(crate) async fn outcome(mut self) -> (Asker, Outcome) {

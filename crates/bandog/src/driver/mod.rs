@@ -102,9 +102,8 @@ impl Drop for Life {
 pub(crate) struct Asked {
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
-    pub(crate) outcome: Result<Outcome, Slip>,
-    /// When it was picked up.
-    pub(crate) at: Moment,
+    /// The outcome, and when it was picked up.
+    pub(crate) outcome: Result<(Outcome, Moment), Slip>,
 }
 
 /// What a driver is made of.
@@ -277,12 +276,11 @@ impl Driver {
             let began = self.clock.now();
             if let Some(outcome) = state.machine.reenter(began, &ask) {
                 drop(state);
-                return Asked { cohort, began, outcome: Ok(outcome), at: began };
+                return Asked { cohort, began, outcome: Ok((outcome, began)) };
             }
             ask.until = wait.map(|wait| began + wait);
             let slip = state.machine.handle_ask(began, ask);
-            let mut outcome = state.machine.pick(began, slip);
-            let mut at = began;
+            let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
             let behind = if outcome.is_none() { self.behind(&state, began, slip) } else { None };
             let wanted = state.drain(began, self.store.as_ref());
             // What is sent now may be answered now: a waker too early would wake for nothing.
@@ -294,31 +292,23 @@ impl Driver {
                 shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
             }
             if outcome.is_none() && sends {
-                outcome = self.pick(&cohort, slip, waker, &mut at);
+                outcome = self.pick(&cohort, slip, waker);
             }
-            return Asked { cohort, began, outcome: outcome.ok_or(slip), at };
+            return Asked { cohort, began, outcome: outcome.ok_or(slip) };
         }
     }
 
     /// A slip's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn pick(
-        self: &Arc<Self>,
-        cohort: &Arc<Cohort>,
-        slip: Slip,
-        waker: &Waker,
-        at: &mut Moment,
-    ) -> Option<Outcome> {
+    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<(Outcome, Moment)> {
         let mut state = cohort.lock();
         let now = self.clock.now();
-        let outcome = state.machine.pick(now, slip);
-        if outcome.is_some() {
-            *at = now;
+        if let Some(outcome) = state.machine.pick(now, slip) {
             // Picking up makes no work, and no timer come earlier.
             let stale = state.tidy();
             drop(state);
             drop(stale);
-            return outcome;
+            return Some((outcome, now));
         }
         let replaced = state.watch_slip(slip, waker);
         let wanted = state.drain(now, self.store.as_ref());

@@ -24,6 +24,6 @@ impl Locks {
         }
         signals.attempted(black_box(Mode::Exclusive), about.lock);
         signals.granted(&about, black_box(How::AtOnce), time);
-        signals.released(&about, time);
+        signals.held(about.lock, time);
     }
 }

@@ -138,6 +138,14 @@ impl Signals {
             to.count(Metric::Grants, how.place(), 1);
             to.observe(Metric::Wait, 0, waited.as_secs_f64());
         });
+        if self.is_heard() || detailed() {
+            self.granted_told(about, how, waited);
+        }
+    }
+
+    // Apart: what nobody reads should not be in the way of what everybody does.
+    #[cold]
+    fn granted_told(&self, about: &About<'_>, how: How, waited: Duration) {
         line!(debug, about, "acquire", how = how.as_str(), ?waited, "acquired");
         self.tell(|| Event::Acquired { lock: about.lock.clone(), token: about.token, how, waited });
     }
@@ -163,7 +171,7 @@ impl Signals {
     }
 
     /// A hold was released.
-    #[inline]
+    #[cold]
     pub(crate) fn released(&self, about: &About<'_>, held: Duration) {
         self.held(about.lock, held);
         line!(debug, about, "release", ?held, "released");
@@ -309,10 +317,8 @@ impl Signals {
 
     #[inline]
     fn record(&self, lock: &LockName, numbers: impl FnOnce(&Ledgers<'_>)) {
-        match &self.group_by {
-            None => record(None, numbers),
-            Some(group) => record(Some(&group(lock.as_str())), numbers),
-        }
+        let group = self.group_by.as_ref().map(|group| group(lock.as_str()));
+        record(group.as_deref(), numbers);
     }
 
     fn count(&self, metric: Metric, place: usize) {
