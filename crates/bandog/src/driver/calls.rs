@@ -69,20 +69,20 @@ impl Driver {
     }
 
     pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {
-        match &result {
-            Ok(reply) => self.heard(cohort, &errand, &reply.body),
-            Err(error) => self.failed(cohort, &errand, error),
-        }
-        self.alert_renewal(cohort, &errand);
+        self.heard(cohort, &errand, &result);
         self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
     }
 
     /// Tells what an answer shows, before the machine acts on it.
-    #[inline]
-    fn heard(&self, cohort: &Cohort, errand: &Errand, body: &Body) {
-        if let Some(waiters) = waiters(body).filter(|waiters| *waiters > 0) {
-            shield("a listener", || self.seen(cohort, errand, body, waiters));
+    // A call of its own: inlined into the path of every answer it makes a pair slower.
+    #[inline(never)]
+    fn heard(&self, cohort: &Cohort, errand: &Errand, result: &Result<Reply, StoreError>) {
+        match result.as_ref().map(|reply| (&reply.body, waiters(&reply.body))) {
+            Ok((_, None | Some(0))) => {}
+            Ok((body, Some(waiters))) => drop(shield("a listener", || self.seen(cohort, errand, body, waiters))),
+            Err(error) => self.failed(cohort, errand, error),
         }
+        self.alert_renewal(cohort, errand);
     }
 
     #[cold]
