@@ -145,7 +145,8 @@ impl Driver {
         let log = self.watchdog.log();
         let known = &log.ways[link as usize];
         let seen = Way::after(known, way);
-        let reconnects = seen.reconnects - known.reconnects;
+        // The inbox tells of its own when it hears again.
+        let reconnects = if link == Link::Inbox { 0 } else { seen.reconnects - known.reconnects };
         self.signals.connection(link, seen.up, seen.round_trip, reconnects);
         self.watchdog.note(|log| log.ways[link as usize] = seen);
     }
