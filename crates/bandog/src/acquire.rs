@@ -93,6 +93,7 @@ impl<K: Held> Acquire<K> {
                     return Poll::Pending;
                 }
                 Err(error) => {
+                    order.handle.signals.failed(error.kind(), Phase::Acquire);
                     self.state = State::Over;
                     return Poll::Ready(Err(error));
                 }
@@ -158,14 +159,6 @@ impl<K: Held> Future for TryAcquire<K> {
 impl Order {
     /// Checks the order and hands it to the machine.
     fn place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
-        let placed = self.try_place(patience, waker);
-        if let Err(error) = &placed {
-            self.handle.signals.failed(error.kind(), Phase::Acquire);
-        }
-        placed
-    }
-
-    fn try_place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
         let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
         let mut ask = *self.checked(name)?;
         ask.patience = patience;

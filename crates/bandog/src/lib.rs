@@ -41,7 +41,6 @@ mod memory;
 mod owner;
 mod request;
 mod run;
-#[allow(dead_code, reason = "some of it waits for the watchdog")]
 mod signals;
 mod sync;
 mod ticket;

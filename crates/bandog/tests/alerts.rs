@@ -1,88 +1,90 @@
-//! Alerts: what takes longer than somebody said is told in the log.
+//! Alerts: what takes longer, or happens more often, than somebody said is told, once each.
 
 mod common;
 
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
-
-use bandog::{Alert, Event, Fault, LockConfig, Locks, OpKind, Recovery};
+use bandog::{Alert, Event, Events, Fault, LockConfig, Locks, OpKind, Recovery};
 use common::{World, ms, secs};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Level, Metadata, Subscriber};
 
-/// Keeps the warnings of one thread.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<String>>);
-
-impl Visit for Warnings {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        let _ = write!(self.0.lock().unwrap_or_else(|poison| poison.into_inner()), "{field}={value:?} ");
-    }
+/// The alerts since the last look.
+fn alerts(events: &mut Events) -> Vec<Alert> {
+    let alert = |event| if let Event::Alert(alert) = event { Some(alert) } else { None };
+    std::iter::from_fn(|| events.try_next()).filter_map(alert).collect()
 }
 
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::WARN
-    }
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut self.clone());
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-impl Warnings {
-    fn take(&self) -> String {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(|poison| poison.into_inner()))
-    }
+fn client(world: &World, defaults: LockConfig) -> Locks {
+    Locks::builder().store(world.store.clone()).clock(world.clock.clock()).defaults(defaults).build().unwrap()
 }
 
 #[tokio::test]
 async fn long_holds_and_long_waits_are_told() {
-    let warnings = Warnings::default();
-    let _listening = tracing::subscriber::set_default(warnings.clone());
     let world = World::near();
     let config = LockConfig::builder().alert_hold(secs(2)).alert_wait(secs(1)).build().unwrap();
     let locks = world.locks();
+    let mut events = locks.events();
     let quick = locks.mutex("job").config(&config).acquire().await.unwrap();
     world.clock.advance(secs(1)).await;
     drop(quick);
-    assert_eq!(warnings.take(), "", "nothing took long");
+    assert_eq!(alerts(&mut events), [], "nothing took long");
 
     let slow = locks.mutex("job").config(&config).acquire().await.unwrap();
+    let token = slow.token();
     let waiting = tokio::spawn(locks.mutex("job").config(&config).acquire());
     world.clock.advance(secs(3)).await;
     slow.release().await.unwrap();
     drop(waiting.await.unwrap().unwrap());
-    let told = warnings.take();
-    assert!(told.contains("held job") && told.contains("waited 3s for job"), "{told}");
+    let [Alert::Hold { token: held, held: long, .. }, Alert::Wait { waited, limit, .. }] = &alerts(&mut events)[..]
+    else {
+        panic!("one alert each")
+    };
+    assert_eq!((*held, *long, *waited, *limit), (token, secs(3), secs(3), secs(1)));
+}
+
+#[tokio::test]
+async fn what_lasts_is_told_while_it_lasts() {
+    let world = World::near();
+    let config = LockConfig::builder().alert_hold(secs(7)).alert_wait(secs(7)).build().unwrap();
+    let locks = world.locks();
+    let mut events = locks.events();
+    let guard = locks.mutex("job").config(&config).acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.mutex("job").config(&config).acquire());
+    world.clock.advance(secs(9)).await;
+    assert_eq!(alerts(&mut events), []);
+    world.clock.advance(secs(3)).await;
+    let told = alerts(&mut events);
+    assert!(matches!(&told[..], [Alert::Hold { .. }, Alert::Wait { .. }]), "{told:?}");
+    world.clock.advance(secs(60)).await;
+    drop(guard);
+    drop(waiting.await.unwrap().unwrap());
+    assert_eq!(alerts(&mut events), [], "once");
 }
 
 #[tokio::test]
 async fn late_renewals_are_told() {
     let world = World::near();
-    let defaults = LockConfig::builder().alert_renewal(ms(100)).build().unwrap();
-    let locks =
-        Locks::builder().store(world.store.clone()).clock(world.clock.clock()).defaults(defaults).build().unwrap();
+    let locks = client(&world, LockConfig::builder().alert_renewal(ms(100)).build().unwrap());
     let guard = locks.mutex("job").acquire().await.unwrap();
     let mut events = locks.events();
     world.clock.advance(secs(15)).await;
     world.store.inject(OpKind::Renew, Fault::Delay { before: ms(0), after: ms(500) }, 1);
     world.clock.advance(secs(15)).await;
     drop(guard);
-    let alerts = std::iter::from_fn(|| events.try_next()).filter(|event| matches!(event, Event::Alert(_)));
-    let alerts: Vec<Event> = alerts.collect();
-    let [Event::Alert(Alert::Renewal { late, limit, .. })] = &alerts[..] else { panic!("one alert: {alerts:?}") };
+    let told = alerts(&mut events);
+    let [Alert::Renewal { late, limit, .. }] = &told[..] else { panic!("one alert: {told:?}") };
     assert_eq!((*late, *limit), (ms(500), ms(100)));
+}
+
+#[tokio::test]
+async fn many_recoveries_in_a_short_time_are_told() {
+    let world = World::near();
+    let locks = client(&world, LockConfig::builder().alert_recoveries(3, secs(60)).build().unwrap());
+    let mut events = locks.events();
+    for n in 0..5 {
+        let guard = locks.mutex(format!("job:{n}")).max_hold(secs(10)).acquire().await.unwrap();
+        world.clock.advance(secs(15)).await;
+        assert!(!guard.is_held());
+    }
+    let told = alerts(&mut events);
+    assert_eq!(told, [Alert::Recoveries { count: 3, within: secs(60) }], "and counted anew from there");
 }
 
 #[tokio::test]

@@ -162,9 +162,12 @@ fn failures_of_the_store_are_counted_once_each() {
             let guard = asks.await.unwrap().unwrap();
             world.store.inject(OpKind::Release, Fault::Deny, 1);
             guard.release().await.unwrap_err();
+            world.store.inject(OpKind::Acquire, Fault::Deny, 1);
+            locks.mutex("other").acquire().await.unwrap_err();
         });
         assert_eq!(numbers.count("bandog_errors_total{class=unavailable,phase=acquire}"), 3);
         assert_eq!(numbers.count("bandog_errors_total{class=refused,phase=release}"), 1);
+        assert_eq!(numbers.count("bandog_errors_total{class=refused,phase=acquire}"), 1);
     }
 }
 

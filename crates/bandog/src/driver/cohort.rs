@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Recovery, Slip};
+use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Slip};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
@@ -66,13 +66,8 @@ struct Watcher {
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
     pub(super) wakers: Vec<Waker>,
-    pub(super) fates: Vec<Telling>,
-    /// What listeners hear.
+    /// What listeners and watchers hear.
     pub(super) told: Vec<Told>,
-    /// What the watchdog, or the machine for it, has found and done.
-    pub(super) news: Vec<Event>,
-    /// The hold that was released, if one was: told before anybody else can have the lock.
-    pub(super) released: Option<Told>,
     /// Wakers that nobody needs any more.
     pub(super) stale: Vec<Option<Waker>>,
     pub(super) actions: Vec<Action>,
@@ -91,6 +86,10 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
+    pub(super) fn new(sender: FateSender, fate: Option<Fate>) -> Self {
+        Self { sender: Some(sender), fate, _span: None }
+    }
+
     /// Wakes whoever watches: not to be called under a lock.
     pub(crate) fn tell(self) {
         // The drop of the last sender wakes too.
@@ -175,8 +174,13 @@ impl State {
         self.machine.belongs(grip, token).then_some(grip)
     }
 
-    fn losses(&self, grip: Grip) -> Option<&FateSender> {
+    pub(super) fn losses(&self, grip: Grip) -> Option<&FateSender> {
         self.watchers.iter().find(|watcher| watcher.grip == grip)?.losses.as_ref()
+    }
+
+    /// Whoever watches from now on waits for the next loss.
+    pub(super) fn forget_losses(&mut self, grip: Grip) {
+        self.watcher(grip).losses = None;
     }
 
     fn watcher(&mut self, grip: Grip) -> &mut Watcher {
@@ -218,39 +222,13 @@ impl State {
         self.bonds.extract_if(.., |(_, task)| task.is_finished()).map(|(grip, _)| grip).collect()
     }
 
-    /// Whoever watches a hold whose fate this event is.
-    fn telling(&mut self, event: &Event) -> Option<Telling> {
-        let (sender, fate) = match event {
-            Event::Lost(lost) => {
-                let fate = Fate { reason: lost.reason.clone(), open: self.machine.is_regaining(lost.grip) };
-                (self.losses(lost.grip)?.clone(), Some(fate))
-            }
-            Event::Recovered { grip, strategy: Some(Recovery::Reacquire), worked, .. } => {
-                let sender = self.losses(*grip)?.clone();
-                if *worked {
-                    // Whoever watches from now on waits for the next loss.
-                    self.watcher(*grip).losses = None;
-                }
-                let fate = sender.borrow().clone().map(|fate| Fate { open: false, ..fate });
-                (sender, fate)
-            }
-            _ => return None,
-        };
-        Some(Telling { sender: Some(sender), fate, _span: None })
-    }
-
     /// Takes everything the machine wants done.
     pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
-        let (mut wakers, mut fates, mut told, mut news) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut wakers, mut told) = (Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
-            if let Event::Ready(slip) = event {
-                wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take));
-                continue;
-            }
-            fates.extend(self.telling(&event));
-            match self.told(now, &event) {
-                Some(signal) => told.push(signal),
-                None => news.push(event),
+            match event {
+                Event::Ready(slip) => wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take)),
+                event => told.extend(self.told(now, event)),
             }
         }
         let mut actions = Vec::new();
@@ -260,8 +238,7 @@ impl State {
         let stale = self.tidy();
         let unsettled = self.machine.unsettled();
         let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
-        let timer = self.timer_change(now);
-        Wanted { wakers, fates, told, news, released: None, stale, actions, timer, unsettled: grown }
+        Wanted { wakers, told, stale, actions, timer: self.timer_change(now), unsettled: grown }
     }
 
     /// Frees the room that only waiting needs.

@@ -32,7 +32,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Action, Ask, Machine, Outcome, Released, Settings, Slip};
+use bandog_core::lock::{Action, Ask, Grip, Machine, Outcome, Released, Settings, Slip};
 use bandog_core::name::LockName;
 use bandog_core::op::{Blocker, News};
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
@@ -49,7 +49,7 @@ use crate::sync::{Mutex, MutexGuard, RandomState};
 pub(crate) use calls::first;
 use calls::poll_once;
 pub(crate) use cohort::{Cohort, Fates};
-use cohort::{State, Telling, Wanted};
+use cohort::{State, Wanted};
 pub use health::{Connection, Findings, Health};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
@@ -221,20 +221,38 @@ impl Driver {
     }
 
     /// The same for the release of a hold, of which listeners hear before anybody else can have the lock.
+    #[inline]
     pub(crate) fn release_at(
         self: &Arc<Self>,
         now: Moment,
         cohort: &Arc<Cohort>,
         mut state: MutexGuard<'_, State>,
-        told: Option<Told>,
+        grip: Grip,
         feed: impl FnOnce(&mut Machine) -> Released,
     ) -> Released {
+        let held = state.machine.since(grip).map(|since| now.since(since)).unwrap_or_default();
+        let told = if self.is_heard() { state.release_told(grip, held) } else { None };
+        let forgotten = state.forget_watchers(now, grip);
         let released = feed(&mut state.machine);
         let mut wanted = state.drain(now, self.store.as_ref());
         // A hold that was lost has been told of as that.
-        wanted.released = told.filter(|_| !matches!(released, Released::Now(Err(_))));
+        let lost = matches!(released, Released::Now(Err(_)));
+        let unheard = told.is_none() && !lost;
+        wanted.told.extend(told.filter(|_| !lost));
         self.perform(cohort, state, wanted);
+        if unheard {
+            shield::shield("a listener", || self.signals.held(cohort.name(), held));
+        }
+        if let Some(forgotten) = forgotten {
+            forgotten.tell();
+        }
         released
+    }
+
+    /// Whether anybody hears events or reads at debug. Numbers alone need less.
+    #[inline]
+    fn is_heard(&self) -> bool {
+        self.signals.is_heard() || detailed()
     }
 
     fn perform(self: &Arc<Self>, cohort: &Arc<Cohort>, state: MutexGuard<'_, State>, wanted: Wanted) {
@@ -256,16 +274,17 @@ impl Driver {
         if wanted.unsettled < 0 {
             self.janitor.settled(wanted.unsettled.unsigned_abs());
         }
-        for told in wanted.told.into_iter().chain(wanted.released) {
-            told.tell(&self.signals, cohort.name());
-        }
-        for event in wanted.news {
-            shield::shield("a listener", || self.report(cohort.name(), event));
+        if !wanted.told.is_empty() {
+            self.tell(cohort, wanted.told);
         }
         wanted.wakers.into_iter().for_each(shield::wake);
-        wanted.fates.into_iter().for_each(Telling::tell);
         drop(wanted.stale);
         wanted.actions
+    }
+
+    #[cold]
+    fn tell(&self, cohort: &Cohort, told: Vec<Told>) {
+        told.into_iter().for_each(|told| told.tell(self, cohort.name()));
     }
 
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
@@ -302,7 +321,7 @@ impl Driver {
         }
     }
 
-    /// A slip's outcome; if it is not there yet, remembers whom to wake.
+    /// A slip's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
     #[inline(always)]
     pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<(Outcome, Moment)> {
         let mut state = cohort.lock();
@@ -323,8 +342,7 @@ impl Driver {
 
     /// Whoever a slip waits behind here, if it does and somebody wants to know.
     fn behind(&self, state: &State, now: Moment, slip: Slip) -> Option<Option<Blocker>> {
-        let heard = self.signals.is_heard() || detailed();
-        (heard && state.machine.waits(slip)).then(|| state.machine.in_the_way(now))
+        (self.is_heard() && state.machine.waits(slip)).then(|| state.machine.in_the_way(now))
     }
 
     /// Nobody waits for a slip any more.

@@ -4,26 +4,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::holder::PublicId;
-use bandog_core::lock::{Event, Grip, LossReason};
+use bandog_core::lock::{Event, Grip, LossReason, Recovery};
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Renewal, Standing, Verdict};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 use tracing::Span;
 
-use super::cohort::State;
+use super::Driver;
+use super::cohort::{Fate, State, Telling};
 use super::shield::shield;
-use crate::signals::{About, Signals, detailed};
+use crate::signals::About;
 
 /// Something that happened to a hold.
 pub(crate) struct Told {
-    token: Token,
-    holder: Option<PublicId>,
-    span: Option<Arc<Span>>,
     what: What,
+    /// Whoever watches for the loss of this very hold.
+    telling: Option<Telling>,
 }
 
 enum What {
+    /// For listeners to the hold.
+    Hold(Box<Hold>),
+    /// A finding, a recovery or an alert.
+    News(Event),
+}
+
+struct Hold {
+    token: Token,
+    holder: Option<PublicId>,
+    span: Option<Arc<Span>>,
+    turn: Turn,
+}
+
+enum Turn {
     Renewed { late: Option<Duration> },
     RenewalFailed,
     Uncertain { remaining: Duration },
@@ -32,47 +46,82 @@ enum What {
 }
 
 impl Told {
-    pub(super) fn tell(self, signals: &Signals, lock: &LockName) {
-        let Self { token, holder, span, what } = self;
-        let about = About { lock, token, holder };
+    pub(super) fn tell(self, driver: &Driver, lock: &LockName) {
         // The recorder and the subscriber are the user's.
-        shield("a listener", || {
-            let _inside = span.as_deref().map(Span::enter);
-            match &what {
-                What::Renewed { late } => signals.renewed(&about, *late),
-                What::RenewalFailed => signals.renewal_failed(&about),
-                What::Uncertain { remaining } => signals.uncertain(&about, *remaining),
-                What::Lost { reason, held } => signals.lost(&about, reason, *held),
-                What::Released { held } => signals.released(&about, *held),
-            }
+        shield("a listener", || match self.what {
+            What::Hold(hold) => hold.tell(driver, lock),
+            What::News(event) => driver.report(lock, event),
         });
+        if let Some(telling) = self.telling {
+            telling.tell();
+        }
+    }
+}
+
+impl Hold {
+    fn tell(&self, driver: &Driver, lock: &LockName) {
+        let about = About { lock, token: self.token, holder: self.holder };
+        let _inside = self.span.as_deref().map(Span::enter);
+        match &self.turn {
+            Turn::Renewed { late } => driver.signals.renewed(&about, *late),
+            Turn::RenewalFailed => driver.signals.renewal_failed(&about),
+            Turn::Uncertain { remaining } => driver.signals.uncertain(&about, *remaining),
+            Turn::Lost { reason, held } => driver.signals.lost(&about, reason, *held),
+            Turn::Released { held } => driver.signals.released(&about, *held),
+        }
     }
 }
 
 impl State {
-    /// What an event of the machine is to listeners; nothing if it concerns only a waiter, or a hold that is gone.
-    pub(super) fn told(&self, now: Moment, event: &Event) -> Option<Told> {
-        let (grip, what) = match event {
+    /// What an event of the machine is to listeners; nothing if it concerns a hold that is gone.
+    #[cold]
+    pub(super) fn told(&mut self, now: Moment, event: Event) -> Option<Told> {
+        let telling = self.telling(&event);
+        let (grip, turn) = match event {
             Event::Lost(lost) => {
-                let what = What::Lost { reason: lost.reason.clone(), held: now.since(lost.since) };
                 let (holder, span) = (Some(lost.id.public()), self.span(lost.grip));
-                return Some(Told { token: lost.token, holder, span, what });
+                let turn = Turn::Lost { held: now.since(lost.since), reason: lost.reason };
+                let what = What::Hold(Box::new(Hold { token: lost.token, holder, span, turn }));
+                return Some(Told { what, telling });
             }
-            Event::Renewed { grip, late } => (*grip, What::Renewed { late: *late }),
-            Event::RenewalFailed(grip) => (*grip, What::RenewalFailed),
-            Event::Uncertain { grip, until } => (*grip, What::Uncertain { remaining: until.since(now) }),
-            _ => return None,
+            Event::Renewed { grip, late } => (grip, Turn::Renewed { late }),
+            Event::RenewalFailed(grip) => (grip, Turn::RenewalFailed),
+            Event::Uncertain { grip, until } => (grip, Turn::Uncertain { remaining: until.since(now) }),
+            news => return Some(Told { what: What::News(news), telling }),
         };
-        let (id, _) = self.machine.holder(grip)?;
-        Some(Told { token: self.machine.token(grip)?, holder: Some(id.public()), span: self.span(grip), what })
+        self.told_of(grip, turn)
     }
 
-    /// What to tell if the hold is released now. Not of one that is left at an inner level.
-    pub(crate) fn release_told(&self, now: Moment, grip: Grip) -> Option<Told> {
-        let token = self.machine.token(grip)?;
-        let held = now.since(self.machine.since(grip)?);
-        let holder = if detailed() { self.machine.holder(grip).map(|(id, _)| id.public()) } else { None };
-        Some(Told { token, holder, span: self.span(grip), what: What::Released { held } })
+    /// What to tell when the hold is released now.
+    #[cold]
+    pub(super) fn release_told(&self, grip: Grip, held: Duration) -> Option<Told> {
+        self.told_of(grip, Turn::Released { held })
+    }
+
+    fn told_of(&self, grip: Grip, turn: Turn) -> Option<Told> {
+        let (id, _) = self.machine.holder(grip)?;
+        let (token, holder) = (self.machine.token(grip)?, Some(id.public()));
+        let what = What::Hold(Box::new(Hold { token, holder, span: self.span(grip), turn }));
+        Some(Told { what, telling: None })
+    }
+
+    /// Whoever watches a hold whose fate this event is.
+    fn telling(&mut self, event: &Event) -> Option<Telling> {
+        match event {
+            Event::Lost(lost) => {
+                let fate = Fate { reason: lost.reason.clone(), open: self.machine.is_regaining(lost.grip) };
+                Some(Telling::new(self.losses(lost.grip)?.clone(), Some(fate)))
+            }
+            Event::Recovered { grip, strategy: Some(Recovery::Reacquire), worked, .. } => {
+                let sender = self.losses(*grip)?.clone();
+                if *worked {
+                    self.forget_losses(*grip);
+                }
+                let fate = sender.borrow().clone().map(|fate| Fate { open: false, ..fate });
+                Some(Telling::new(sender, fate))
+            }
+            _ => None,
+        }
     }
 }
 

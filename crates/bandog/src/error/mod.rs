@@ -72,6 +72,7 @@ pub enum ErrorKind {
 impl ErrorKind {
     pub(crate) const WORDS: &'static [&'static str] = &[
         "invalid",
+        "busy",
         "timeout",
         "would_deadlock",
         "too_deep",

@@ -365,19 +365,14 @@ impl Hold {
             return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
         let now = self.handle.clock.now();
-        let told = state.release_told(now, grip);
-        let forgotten = state.forget_watchers(now, grip);
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let released = self.handle.release_at(now, &self.cohort, state, told, |machine| {
+        let released = self.handle.release_at(now, &self.cohort, state, grip, |machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }
             machine.handle_abandon(now, grip);
             Released::Now(Ok(()))
         });
-        if let Some(forgotten) = forgotten {
-            forgotten.tell();
-        }
         if !admitted {
             self.handle.signals.abandoned();
         }

@@ -392,10 +392,8 @@ impl Parting {
 
 impl<K: Held> Drop for Guard<K> {
     fn drop(&mut self) {
-        if !self.released {
-            if self.stay(false).is_none() {
-                self.hold.let_go(false);
-            }
+        if !self.released && self.stay(false).is_none() {
+            self.hold.let_go(false);
         }
     }
 }

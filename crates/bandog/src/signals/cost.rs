@@ -23,8 +23,7 @@ impl Locks {
             black_box(detailed());
         }
         signals.attempted(black_box(Mode::Exclusive), about.lock);
-        signals.queue_seen(black_box(0));
         signals.granted(&about, black_box(How::AtOnce), time);
-        signals.released(&about, time);
+        signals.held(about.lock, time);
     }
 }

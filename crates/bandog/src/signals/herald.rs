@@ -49,11 +49,6 @@ impl Herald {
         });
     }
 
-    /// How many callbacks wait to be called.
-    pub(crate) fn waiting(&self) -> usize {
-        self.0.get().and_then(Option::as_ref).map_or(0, |desk| desk.open.load(Ordering::Acquire))
-    }
-
     /// Nobody uses the client any more: the thread ends once nothing is left to be called.
     pub(crate) fn finish(&self) {
         if let Some(desk) = self.0.get().and_then(Option::as_ref) {

@@ -90,7 +90,7 @@ table! {
     Hold: Histogram Seconds "bandog_hold_seconds" [end: ENDS] true
         "From the grant to the release or the loss";
     QueueLength: Histogram Count "bandog_queue_length" [] false
-        "Waiters of a lock, as the store's answers name them";
+        "Waiters of a lock, whenever an answer of the store names any";
     RoundTrip: Histogram Seconds "bandog_round_trip_seconds" [connection: Link::WORDS] false
         "From a request of the watchdog to its answer";
     WatchdogRun: Histogram Seconds "bandog_watchdog_run_seconds" [] false
@@ -146,13 +146,13 @@ pub(super) fn place(words: &[&str], word: &str) -> usize {
 /// Where the numbers of one signal go: looked up once for all of them.
 pub(super) struct Ledgers<'a> {
     recorder: &'a dyn Recorder,
-    group: Option<String>,
+    group: Option<&'a str>,
 }
 
 /// Records what one signal has to say.
 #[inline]
-pub(super) fn record(group: impl FnOnce() -> Option<String>, numbers: impl FnOnce(&Ledgers<'_>)) {
-    with_recorder(|recorder| numbers(&Ledgers { recorder, group: group() }));
+pub(super) fn record(group: Option<&str>, numbers: impl FnOnce(&Ledgers<'_>)) {
+    with_recorder(|recorder| numbers(&Ledgers { recorder, group }));
 }
 
 impl Ledgers<'_> {
@@ -172,9 +172,9 @@ impl Ledgers<'_> {
     fn keyed(&self, metric: Metric, place: usize, then: impl FnOnce(&Key)) {
         let at = metric as usize;
         let Some(key) = SERIES.get(at).and_then(|series| series.get(place)) else { return };
-        match &self.group {
+        match self.group {
             Some(group) if TABLE[at].grouped => {
-                then(&key.with_extra_labels(vec![Label::new("group", group.clone())]));
+                then(&key.with_extra_labels(vec![Label::new("group", group.to_owned())]));
             }
             _ => then(key),
         }

@@ -84,8 +84,10 @@ pub(crate) fn detailed() -> bool {
 macro_rules! line {
     ($level:ident, $about:expr, $phase:literal, $($rest:tt)+) => {{
         let About { lock, token, holder } = $about;
-        let holder = holder.map(tracing::field::display);
-        tracing::$level!(target: "bandog", lock = %lock, holder, token = u64::from(*token), phase = $phase, $($rest)+);
+        tracing::$level!(
+            target: "bandog",
+            lock = %lock, holder = holder.map(tracing::field::display), token = u64::from(*token), phase = $phase, $($rest)+
+        );
     }};
 }
 
@@ -136,11 +138,20 @@ impl Signals {
             to.count(Metric::Grants, how.place(), 1);
             to.observe(Metric::Wait, 0, waited.as_secs_f64());
         });
+        if self.is_heard() || detailed() {
+            self.granted_told(about, how, waited);
+        }
+    }
+
+    // Apart: what nobody reads should not be in the way of what everybody does.
+    #[cold]
+    fn granted_told(&self, about: &About<'_>, how: How, waited: Duration) {
         line!(debug, about, "acquire", how = how.as_str(), ?waited, "acquired");
         self.tell(|| Event::Acquired { lock: about.lock.clone(), token: about.token, how, waited });
     }
 
     /// An ask came to nothing.
+    #[cold]
     pub(crate) fn denied(&self, lock: &LockName, why: Denied, waited: Duration) {
         self.record(lock, |to| {
             let outcome = match why {
@@ -160,11 +171,17 @@ impl Signals {
     }
 
     /// A hold was released.
-    #[inline]
+    #[cold]
     pub(crate) fn released(&self, about: &About<'_>, held: Duration) {
-        self.record(about.lock, |to| to.observe(Metric::Hold, 0, held.as_secs_f64()));
+        self.held(about.lock, held);
         line!(debug, about, "release", ?held, "released");
         self.tell(|| Event::Released { lock: about.lock.clone(), token: about.token, held });
+    }
+
+    /// The number alone of a hold that was released.
+    #[inline]
+    pub(crate) fn held(&self, lock: &LockName, held: Duration) {
+        self.record(lock, |to| to.observe(Metric::Hold, 0, held.as_secs_f64()));
     }
 
     /// A hold was lost.
@@ -263,65 +280,57 @@ impl Signals {
 
     /// The watchdog has gone its round.
     pub(crate) fn watchdog_ran(&self, took: Duration) {
-        record(
-            || None,
-            |to| {
-                to.count(Metric::WatchdogRuns, 0, 1);
-                to.observe(Metric::WatchdogRun, 0, took.as_secs_f64());
-            },
-        );
+        record(None, |to| {
+            to.count(Metric::WatchdogRuns, 0, 1);
+            to.observe(Metric::WatchdogRun, 0, took.as_secs_f64());
+        });
         tracing::trace!(target: "bandog", phase = "watch", ?took, "the watchdog ran");
     }
 
     /// How a connection stands.
     pub(crate) fn connection(&self, which: Link, up: bool, round_trip: Option<Duration>, reconnects: u64) {
         let at = place(Link::WORDS, which.as_str());
-        record(
-            || None,
-            |to| {
-                to.set(Metric::ConnectionUp, at, f64::from(u8::from(up)));
-                to.count(Metric::Reconnects, at, reconnects);
-                if let Some(took) = round_trip {
-                    to.observe(Metric::RoundTrip, at, took.as_secs_f64());
-                }
-            },
-        );
+        record(None, |to| {
+            to.set(Metric::ConnectionUp, at, f64::from(u8::from(up)));
+            to.count(Metric::Reconnects, at, reconnects);
+            if let Some(took) = round_trip {
+                to.observe(Metric::RoundTrip, at, took.as_secs_f64());
+            }
+        });
     }
 
     /// How much there is. `bytes` is the memory per lock in use.
     pub(crate) fn gauges(&self, holds: usize, waiters: usize, in_use: usize, bytes: usize, janitor: usize) {
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-        record(
-            || None,
-            |to| {
-                to.set(Metric::Holds, 0, holds as f64);
-                to.set(Metric::Waiters, 0, waiters as f64);
-                to.set(Metric::LocksInUse, 0, in_use as f64);
-                to.set(Metric::HoldBytes, 0, bytes as f64);
-                to.set(Metric::JanitorPending, 0, janitor as f64);
-                to.set(Metric::Listeners, 0, self.hub.listeners() as f64);
-            },
-        );
+        record(None, |to| {
+            to.set(Metric::Holds, 0, holds as f64);
+            to.set(Metric::Waiters, 0, waiters as f64);
+            to.set(Metric::LocksInUse, 0, in_use as f64);
+            to.set(Metric::HoldBytes, 0, bytes as f64);
+            to.set(Metric::JanitorPending, 0, janitor as f64);
+            to.set(Metric::Listeners, 0, self.hub.listeners() as f64);
+        });
     }
 
     #[inline]
     fn tell(&self, event: impl FnOnce() -> Event) {
         let missed = self.hub.tell(event);
         if missed > 0 {
-            record(|| None, |to| to.count(Metric::EventsMissed, 0, missed));
+            record(None, |to| to.count(Metric::EventsMissed, 0, missed));
         }
     }
 
     #[inline]
     fn record(&self, lock: &LockName, numbers: impl FnOnce(&Ledgers<'_>)) {
-        record(|| self.group_by.as_ref().map(|group| group(lock.as_str())), numbers);
+        let group = self.group_by.as_ref().map(|group| group(lock.as_str()));
+        record(group.as_deref(), numbers);
     }
 
     fn count(&self, metric: Metric, place: usize) {
-        record(|| None, |to| to.count(metric, place, 1));
+        record(None, |to| to.count(metric, place, 1));
     }
 
     fn observe(&self, metric: Metric, place: usize, value: f64) {
-        record(|| None, |to| to.observe(metric, place, value));
+        record(None, |to| to.observe(metric, place, value));
     }
 }

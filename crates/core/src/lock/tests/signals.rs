@@ -41,6 +41,12 @@ fn a_grant_says_by_which_way_it_came() {
     lock.push(1, 20);
     assert_eq!(how(&mut lock, waits), How::HandOff);
 
+    let (mut lock, waits) = Lock::queued(writer());
+    lock.wait(1_000);
+    assert_eq!(lock.action(), "heartbeat #1");
+    lock.answer("heartbeat #1", standing(Standing::Granted(grant(20, LEASE, NOBODY))));
+    assert_eq!(how(&mut lock, waits), How::HandOff, "found by a heartbeat");
+
     let mut lock = Lock::new();
     let me = owned(1);
     lock.hold(me, 10);
