@@ -1,4 +1,4 @@
-//! `locks.health()` as a readiness probe, at a real server that goes away and comes back.
+//! `locks.health()` as a readiness probe, at a real server that stands still for a while.
 #![cfg(feature = "redis")]
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn until(locks: &Locks, what: &str, so: impl Fn(&Health) -> bool) -> Healt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_probe_turns_when_the_store_goes_away_and_when_it_is_back() {
+async fn a_server_that_stands_still_is_not_ready_and_loses_no_hold() {
     let Some(server) = Server::if_installed() else { return };
     let config = LockConfig::builder().watchdog_period(PERIOD).build().unwrap();
     let builder = Locks::builder().defaults(config).response_timeout(RESPONSE);
