@@ -90,7 +90,7 @@ impl fmt::Display for Trap {
 async fn trapped(store: RedisStore) -> (bandog::Locks, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
     let trap = Trap { inner: Arc::new(store), gate: Arc::clone(&gate) };
-    let config = LockConfig::builder().lease(ms(3_000)).watchdog_period(PERIOD).build().unwrap();
+    let config = LockConfig::builder().lease(ms(6_000)).watchdog_period(PERIOD).build().unwrap();
     (hasty().store(trap).defaults(config).build().unwrap(), gate)
 }
 
@@ -103,13 +103,17 @@ fn a_renewal_thread_that_stands_still_is_replaced_and_loses_nothing() {
         for n in 0..50 {
             guards.push(locks.mutex(format!("job:{n}")).acquire().await.unwrap());
         }
+        let left = locks.mutex("left").lease(ms(60_000)).acquire().await.unwrap();
         gate.armed.store(true, Ordering::SeqCst);
+        // What the thread was about to send when it was caught.
+        drop(left);
         until("the thread to be caught", || gate.caught.load(Ordering::SeqCst)).await;
         until("the finding", || locks.health().findings.renewal >= 1).await;
         assert!(recovered(&mut events, Strategy::Repair).await, "another takes over");
+        drop(soon("a lock that was let go meanwhile", locks.mutex("left").acquire()).await.unwrap());
         // Longer than a lease: whoever is held now was renewed by the new thread.
-        tokio::time::sleep(ms(4_000)).await;
-        assert!(guards.iter().all(|guard| matches!(guard.state(), GuardState::Held { .. })));
+        tokio::time::sleep(ms(7_000)).await;
+        assert!(guards.iter().all(|guard| guard.is_held()));
         assert!(locks.health().ready, "{}", locks.health());
         // The old one comes round and ends, and does no harm.
         gate.open();
