@@ -104,9 +104,9 @@ impl Options {
         if let Some((0, value)) = self.alerts.recoveries {
             return Err(ConfigError::Setting { option: "alert_recoveries within", value, rule: "needs at least one" });
         }
-        if self.watchdog_period < Duration::from_millis(1) {
+        if self.watchdog_period < Duration::from_millis(10) {
             let (option, value) = ("watchdog_period", self.watchdog_period);
-            return Err(ConfigError::Setting { option, value, rule: "must be at least 1ms" });
+            return Err(ConfigError::Setting { option, value, rule: "must be at least 10ms" });
         }
         Ok(Checked { lease, policy })
     }

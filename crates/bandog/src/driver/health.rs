@@ -111,7 +111,7 @@ impl Findings {
 
 /// What is known of a way to the store.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
+pub(super) struct Reach {
     pub(super) up: bool,
     pub(super) round_trip: Option<Duration>,
     pub(super) reconnects: u64,
@@ -119,13 +119,13 @@ pub(super) struct Way {
     error: Option<String>,
 }
 
-impl Default for Way {
+impl Default for Reach {
     fn default() -> Self {
         Self { up: true, round_trip: None, reconnects: 0, opened: 0, error: None }
     }
 }
 
-impl Way {
+impl Reach {
     /// It is not open, and nobody has asked for it.
     pub(super) fn rest(&mut self) {
         (self.up, self.round_trip, self.error) = (true, None, None);
@@ -200,8 +200,8 @@ impl Driver {
 }
 
 impl Connection {
-    fn new(link: Link, way: Way) -> Self {
-        let Way { up, round_trip, reconnects, error, .. } = way;
+    fn new(link: Link, way: Reach) -> Self {
+        let Reach { up, round_trip, reconnects, error, .. } = way;
         Self { name: link.as_str(), up, round_trip, reconnects, error }
     }
 }

@@ -149,14 +149,19 @@ impl Keeper {
         self.ring();
     }
 
+    fn is_turn(&self, turn: u64) -> bool {
+        self.turn.load(Ordering::Acquire) == turn
+    }
+
     fn ring(&self) {
         self.worker.rouse();
         self.bell.notify_one();
     }
 
-    fn due(&self, now: Moment) -> Vec<Arc<Cohort>> {
+    /// The next cohort whose timer is due. One at a time: should this thread stand still, the others are found by its successor.
+    fn next_due(&self, now: Moment) -> Option<Arc<Cohort>> {
         let mut wheel = lock(&self.wheel);
-        std::iter::from_fn(|| wheel.poll(now.millis())).filter_map(|cohort| cohort.upgrade()).collect()
+        std::iter::from_fn(|| wheel.poll(now.millis())).find_map(|cohort| cohort.upgrade())
     }
 
     /// Sleeps until the next timer or until the bell rings.
@@ -179,20 +184,25 @@ impl Keeper {
     }
 }
 
-/// Starts the renewal thread of a driver.
-pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime) -> std::io::Result<()> {
-    let turn = driver.keeper.turn.load(Ordering::Acquire);
+/// Starts the renewal thread of a driver, for its turn: until that has begun it waits.
+pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, turn: u64) -> std::io::Result<()> {
     let body = move || runtime.block_on(keep(driver, turn));
     thread::Builder::new().name("bandog-keeper".into()).spawn(body).map(drop)
 }
 
 async fn keep(driver: Arc<Driver>, turn: u64) {
     let mut end = None;
-    while driver.keeper.turn.load(Ordering::Acquire) == turn {
+    while driver.keeper.turn.load(Ordering::Acquire) < turn {
+        driver.keeper.bell.notified().await;
+    }
+    while driver.keeper.is_turn(turn) {
         driver.keeper.worker.attend();
         let now = driver.clock.now();
-        for cohort in driver.keeper.due(now) {
+        while let Some(cohort) = driver.keeper.next_due(now) {
             shield("the timer of a lock", || driver.wake(&cohort));
+        }
+        if !driver.keeper.is_turn(turn) {
+            break;
         }
         shield("sending renewals", || driver.flush());
         // Tasks of this thread come first: they may have more for it to do.
@@ -208,17 +218,22 @@ async fn keep(driver: Arc<Driver>, turn: u64) {
             driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period).await;
         }
     }
+    // What woke this one was meant for its successor.
+    driver.keeper.bell.notify_one();
 }
 
 impl Driver {
     /// The renewal thread stands still or is dead: another takes over, and catches up.
     pub(super) fn revive(self: &Arc<Self>) -> std::io::Result<()> {
         let runtime = sync::runtime()?;
+        let (handle, turn) = (runtime.handle().clone(), self.keeper.turn.load(Ordering::Acquire) + 1);
+        // Before the old one's turn ends: it may only have been slow, and is better than none.
+        spawn(Arc::clone(self), runtime, turn)?;
         // What the old thread holds of its lane is not waited for.
         *lock(&self.renewals) = self.store.lane();
-        *lock(&self.keeper.runtime) = runtime.handle().clone();
-        self.keeper.turn.fetch_add(1, Ordering::AcqRel);
-        spawn(Arc::clone(self), runtime)?;
+        *lock(&self.keeper.runtime) = handle;
+        self.keeper.turn.store(turn, Ordering::Release);
+        self.keeper.ring();
         let batches = std::mem::take(&mut lock(&self.keeper.underway).batches);
         batches.into_values().for_each(|errands| self.replies(errands, Vec::new()));
         Ok(())

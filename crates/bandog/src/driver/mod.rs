@@ -34,7 +34,7 @@ use std::time::Duration;
 use bandog_core::holder::Client;
 use bandog_core::lock::{Action, Ask, Grip, Machine, Outcome, Released, Settings, Slip};
 use bandog_core::name::LockName;
-use bandog_core::op::{Blocker, News};
+use bandog_core::op::News;
 use bandog_core::store::{Capabilities, Inbox, Push, Store};
 use bandog_core::time::Moment;
 use tokio::sync::Notify;
@@ -164,7 +164,7 @@ impl Driver {
             closed: AtomicBool::new(false),
         });
         driver.listen();
-        keeper::spawn(Arc::clone(&driver), runtime)?;
+        keeper::spawn(Arc::clone(&driver), runtime, 0)?;
         watchdog::spawn(Arc::clone(&driver))?;
         Ok(Handle(Arc::new(Life(driver))))
     }
@@ -227,11 +227,11 @@ impl Driver {
         now: Moment,
         cohort: &Arc<Cohort>,
         mut state: MutexGuard<'_, State>,
-        grip: Grip,
+        (grip, heard): (Grip, bool),
         feed: impl FnOnce(&mut Machine) -> Released,
     ) -> Released {
         let held = state.machine.since(grip).map(|since| now.since(since)).unwrap_or_default();
-        let told = if self.is_heard() { state.release_told(grip, held) } else { None };
+        let told = if heard { state.release_told(grip, held) } else { None };
         let forgotten = state.forget_watchers(now, grip);
         let released = feed(&mut state.machine);
         let mut wanted = state.drain(now, self.store.as_ref());
@@ -249,9 +249,9 @@ impl Driver {
         released
     }
 
-    /// Whether anybody hears events or reads at debug. Numbers alone need less.
+    /// Whether anybody hears events or reads at debug. Numbers alone need less. Asks the subscriber: not under a lock.
     #[inline]
-    fn is_heard(&self) -> bool {
+    pub(crate) fn is_heard(&self) -> bool {
         self.signals.is_heard() || detailed()
     }
 
@@ -290,6 +290,7 @@ impl Driver {
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
     #[inline(always)]
     pub(crate) fn ask(self: &Arc<Self>, name: &LockName, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
+        let heard = self.is_heard();
         loop {
             let cohort = self.cohort(name);
             let mut state = cohort.lock();
@@ -304,7 +305,8 @@ impl Driver {
             ask.until = wait.map(|wait| began + wait);
             let slip = state.machine.handle_ask(began, ask);
             let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
-            let behind = if outcome.is_none() { self.behind(&state, began, slip) } else { None };
+            let waits = heard && outcome.is_none() && state.machine.waits(slip);
+            let behind = waits.then(|| state.machine.in_the_way(began));
             let wanted = state.drain(began, self.store.as_ref());
             // What is sent now may be answered now: a waker too early would wake for nothing.
             let sends = !wanted.actions.is_empty();
@@ -338,11 +340,6 @@ impl Driver {
         self.perform(cohort, state, wanted);
         drop(replaced);
         None
-    }
-
-    /// Whoever a slip waits behind here, if it does and somebody wants to know.
-    fn behind(&self, state: &State, now: Moment, slip: Slip) -> Option<Option<Blocker>> {
-        (self.is_heard() && state.machine.waits(slip)).then(|| state.machine.in_the_way(now))
     }
 
     /// Nobody waits for a slip any more.

@@ -51,7 +51,7 @@ impl Driver {
 fn check(finding: Finding) -> Check {
     match finding {
         Finding::Renewal { .. } => Check::Renewal,
-        Finding::Holder => Check::Holder,
+        Finding::Holder { .. } => Check::Holder,
         _ => Check::Record,
     }
 }
@@ -63,7 +63,10 @@ fn words(finding: Finding) -> String {
         Finding::LeaseEnd { remaining, expected } => {
             format!("the store says that {remaining:?} of the lease are left, and it should be {expected:?}")
         }
-        Finding::Holder => "its holder ended, stands still, or held it for too long".into(),
+        Finding::Holder { reason: "max_hold" } => "it is held for longer than its maximum hold".into(),
+        Finding::Holder { reason: "no_progress" } => "its holder gave no sign of progress for too long".into(),
+        Finding::Holder { reason: "task_ended" } => "the task that it was bound to ended".into(),
+        Finding::Holder { .. } => "the thread that held it ended".into(),
         _ => "the store's record does not name this hold".into(),
     }
 }

@@ -3,7 +3,7 @@
 //! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_audit); what they want looked up is sent
 //! in one batch. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
 //!
-//! Cost: two requests on the store's connections, one walk over the locks in use, and one batch that names each hold that
+//! Cost: one request on each of the store's connections, one walk over the locks in use, and one batch that names each hold that
 //! no answer has named since the last round.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use bandog_core::time::Moment;
 use tokio::sync::oneshot;
 
 use super::calls::first;
-use super::health::Way;
+use super::health::Reach;
 use super::keeper::Letter;
 use super::shield::shielded;
 use super::{Cohort, Driver, lock};
@@ -42,13 +42,16 @@ impl Driver {
     async fn check_renewal(self: &Arc<Self>) {
         let grace = self.settings.response;
         let what = match self.keeper_answers(grace).await {
-            Some(true) if self.keeper.overdue(self.clock.now()) <= grace => {
+            Some(true) if self.timers_are_served(grace).await => {
                 return self.watchdog.note(|log| log.stalled = None);
             }
             Some(true) => "the renewal thread does not serve its timers",
             Some(false) => "the renewal thread is dead",
             None => "the renewal thread stands still",
         };
+        if self.watchdog.is_finishing() {
+            return;
+        }
         let now = self.clock.now();
         self.watchdog.note(|log| {
             log.stalled.get_or_insert(now);
@@ -63,6 +66,14 @@ impl Driver {
             self.watchdog.note(|log| log.stalled = None);
         }
         self.recovered(Strategy::Repair, answers, None, None);
+    }
+
+    /// Looked at twice: after a pause of the whole process this thread may be the first to run.
+    async fn timers_are_served(&self, grace: Duration) -> bool {
+        if self.keeper.overdue(self.clock.now()) > grace {
+            self.clock.sleep_until(self.clock.now() + grace).await;
+        }
+        self.keeper.overdue(self.clock.now()) <= grace
     }
 
     /// Whether the renewal thread runs what it is given; `None` when that takes longer than `grace`.
@@ -101,6 +112,8 @@ impl Driver {
         letters: &mut Vec<Letter>,
     ) -> (Tally, usize) {
         let mut state = cohort.lock();
+        // A renewal thread that stood still may have taken it out of the wheel, and served it never.
+        state.timer.take_if(|timer| now.since(timer.at) > self.settings.response);
         for grip in state.ended_tasks() {
             state.machine.handle_task_ended(now, grip);
         }
@@ -118,56 +131,74 @@ impl Driver {
         (tally, bytes)
     }
 
-    /// A round trip on each connection. One that gives no answer is left by the store, and tried once more.
+    /// A round trip on each connection, on all of them at once. One that gives no answer is left by the store, and tried once
+    /// more.
     async fn check_connections(self: &Arc<Self>) {
         if self.is_closed() {
             return;
         }
+        let mut ways =
+            vec![(Link::Renewals, self.renewals(), Which::Calls), (Link::Inbox, Arc::clone(&self.store), Which::News)];
         // The connection for claims is opened where they are made: not here. Closed, it is no trouble.
-        if self.store.is_open(Which::Calls) {
-            self.check_way(Link::Claims, Arc::clone(&self.store), Which::Calls).await;
-        } else {
-            self.watchdog.note(|log| log.ways[Link::Claims as usize].rest());
+        match self.store.is_open(Which::Calls) {
+            true => ways.push((Link::Claims, Arc::clone(&self.store), Which::Calls)),
+            false => self.watchdog.note(|log| log.ways[Link::Claims as usize].rest()),
         }
-        self.check_way(Link::Renewals, self.renewals(), Which::Calls).await;
-        self.check_way(Link::Inbox, Arc::clone(&self.store), Which::News).await;
+        let probes: Vec<_> = ways.iter().map(|(_, store, which)| self.probe(store, *which)).collect();
+        let mut failed = Vec::new();
+        for ((link, store, which), probe) in ways.into_iter().zip(probes) {
+            match probe.answer(self).await {
+                Some(Err(error)) => {
+                    self.found(Check::Connection, None, || format!("the connection for {link}: {error}"));
+                    self.note_way(link, Err(error));
+                    // Where claims are made the next one opens it.
+                    failed.extend((link != Link::Claims).then(|| (link, self.probe(&store, which))));
+                }
+                Some(answer) => self.note_way(link, answer),
+                // The renewal thread stands still: that is for the next round to find.
+                None => {}
+            }
+        }
+        for (link, probe) in failed {
+            if let Some(answer) = probe.answer(self).await {
+                self.recovered(Strategy::Repair, answer.is_ok(), None, None);
+                self.note_way(link, answer);
+            }
+        }
     }
 
-    async fn check_way(self: &Arc<Self>, link: Link, store: Arc<dyn Store>, which: Which) {
-        // The renewal thread may stand still meanwhile: that is for the next round to find.
-        let Some(mut way) = self.probe(&store, which).await else { return };
-        if let Err(error) = &way {
-            let error = error.clone();
-            self.found(Check::Connection, None, || format!("the connection for {link}: {error}"));
-            // Where calls are lost, one is left closed: the next call opens it where it belongs.
-            if which == Which::News || link == Link::Renewals {
-                way = self.probe(&store, which).await.unwrap_or(way);
-            }
-            self.recovered(Strategy::Repair, way.is_ok() || link == Link::Claims, None, None);
-        }
-        let log = self.watchdog.log();
-        let known = &log.ways[link as usize];
-        let seen = Way::after(known, way);
+    fn note_way(&self, link: Link, answer: Result<(Pulse, Duration), StoreError>) {
+        let known = self.watchdog.log().ways[link as usize].clone();
+        let seen = Reach::after(&known, answer);
         // The inbox tells of its own when it hears again.
         let reconnects = if link == Link::Inbox { 0 } else { seen.reconnects - known.reconnects };
         self.signals.connection(link, seen.up, seen.round_trip, reconnects);
         self.watchdog.note(|log| log.ways[link as usize] = seen);
     }
 
-    /// Runs on the renewal thread: a connection that is opened for it belongs there. `None` when that does not answer.
-    async fn probe(
-        self: &Arc<Self>,
-        store: &Arc<dyn Store>,
-        which: Which,
-    ) -> Option<Result<(Pulse, Duration), StoreError>> {
+    /// Runs on the renewal thread: a connection that is opened for it belongs there.
+    fn probe(self: &Arc<Self>, store: &Arc<dyn Store>, which: Which) -> Probe {
         let began = self.clock.now();
         let (clock, limit) = (self.clock.clone(), began + self.settings.response);
         let (store, (tell, told)) = (Arc::clone(store), oneshot::channel());
         self.keeper.spawn(async move {
             let probed = first(shielded("a store", store.probe(which)), clock.sleep_until(limit)).await.flatten();
-            drop(tell.send(probed.unwrap_or_else(|| Err(StoreError::unknown("no answer in time")))));
+            let answer = probed.unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
+            drop(tell.send(answer.map(|pulse| (pulse, clock.now().since(began)))));
         });
-        let pulse = first(told, self.clock.sleep_until(limit + self.watchdog.period())).await?.ok()?;
-        Some(pulse.map(|pulse| (pulse, self.clock.now().since(began))))
+        Probe { told, limit }
+    }
+}
+
+/// A round trip under way.
+struct Probe {
+    told: oneshot::Receiver<Result<(Pulse, Duration), StoreError>>,
+    limit: Moment,
+}
+
+impl Probe {
+    /// `None` when the renewal thread does not answer.
+    async fn answer(self, driver: &Driver) -> Option<Result<(Pulse, Duration), StoreError>> {
+        first(self.told, driver.clock.sleep_until(self.limit + driver.settings.response)).await?.ok()
     }
 }

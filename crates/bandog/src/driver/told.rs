@@ -47,14 +47,15 @@ enum Turn {
 
 impl Told {
     pub(super) fn tell(self, driver: &Driver, lock: &LockName) {
+        // Whoever must stop comes before whoever writes it down.
+        if let Some(telling) = self.telling {
+            telling.tell();
+        }
         // The recorder and the subscriber are the user's.
         shield("a listener", || match self.what {
             What::Hold(hold) => hold.tell(driver, lock),
             What::News(event) => driver.report(lock, event),
         });
-        if let Some(telling) = self.telling {
-            telling.tell();
-        }
     }
 }
 
@@ -76,7 +77,7 @@ impl State {
     /// What an event of the machine is to listeners; nothing if it concerns a hold that is gone.
     #[cold]
     pub(super) fn told(&mut self, now: Moment, event: Event) -> Option<Told> {
-        let telling = self.telling(&event);
+        let telling = self.telling(now, &event);
         let (grip, turn) = match event {
             Event::Lost(lost) => {
                 let (holder, span) = (Some(lost.id.public()), self.span(lost.grip));
@@ -106,7 +107,7 @@ impl State {
     }
 
     /// Whoever watches a hold whose fate this event is.
-    fn telling(&mut self, event: &Event) -> Option<Telling> {
+    fn telling(&mut self, now: Moment, event: &Event) -> Option<Telling> {
         match event {
             Event::Lost(lost) => {
                 let fate = Fate { reason: lost.reason.clone(), open: self.machine.is_regaining(lost.grip) };
@@ -114,11 +115,13 @@ impl State {
             }
             Event::Recovered { grip, strategy: Some(Recovery::Reacquire), worked, .. } => {
                 let sender = self.losses(*grip)?.clone();
+                // Whoever began to watch after the loss has not been told of it.
+                let known = || sender.borrow().clone().map(|fate| fate.reason);
+                let reason = self.machine.loss(now, *grip).or_else(known);
                 if *worked {
                     self.forget_losses(*grip);
                 }
-                let fate = sender.borrow().clone().map(|fate| Fate { open: false, ..fate });
-                Some(Telling::new(sender, fate))
+                Some(Telling::new(sender, reason.map(|reason| Fate { reason, open: false })))
             }
             _ => None,
         }

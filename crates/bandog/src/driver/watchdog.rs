@@ -12,7 +12,7 @@ use bandog_core::time::Moment;
 use tokio::sync::Notify;
 
 use super::calls::first;
-use super::health::Way;
+use super::health::Reach;
 use super::shield::shielded;
 use super::{Driver, lock};
 use crate::blocking::block_on;
@@ -24,6 +24,8 @@ use crate::sync::{Mutex, thread};
 /// What the rest of the driver sees of the watchdog.
 pub(crate) struct Watchdog {
     bell: Notify,
+    /// Rung once, at the end.
+    ended: Notify,
     worker: Worker,
     /// Nanoseconds from round to round.
     period: AtomicU64,
@@ -42,7 +44,7 @@ pub(super) struct Log {
     pub(super) tally: Tally,
     /// Since when the renewal thread could not be got to work.
     pub(super) stalled: Option<Moment>,
-    pub(super) ways: [Way; 3],
+    pub(super) ways: [Reach; 3],
     /// When something was recovered, as long as it matters for the alert.
     recoveries: VecDeque<Moment>,
 }
@@ -51,6 +53,7 @@ impl Watchdog {
     pub(super) fn new(clock: &Clock, period: Duration) -> Self {
         Self {
             bell: Notify::new(),
+            ended: Notify::new(),
             worker: clock.worker(),
             period: AtomicU64::new(nanos(period)),
             finishing: AtomicBool::new(false),
@@ -75,7 +78,12 @@ impl Watchdog {
     /// Nobody uses the client any more.
     pub(super) fn finish(&self) {
         self.finishing.store(true, Ordering::Release);
+        self.ended.notify_one();
         self.ring();
+    }
+
+    pub(super) fn is_finishing(&self) -> bool {
+        self.finishing.load(Ordering::Acquire)
     }
 
     fn ring(&self) {
@@ -140,7 +148,7 @@ pub(super) fn spawn(driver: Arc<Driver>) -> std::io::Result<()> {
 
 async fn watch(driver: Arc<Driver>) {
     let mut last = driver.clock.now();
-    while !driver.watchdog.finishing.load(Ordering::Acquire) {
+    while !driver.watchdog.is_finishing() {
         driver.watchdog.worker.attend();
         let (now, next) = (driver.clock.now(), last + driver.watchdog.period());
         if now < next {
@@ -148,7 +156,8 @@ async fn watch(driver: Arc<Driver>) {
             continue;
         }
         // Recorders and subscribers are the user's, and must not end the watch.
-        shielded("the watchdog's round", driver.round(now.since(last))).await;
+        let round = shielded("the watchdog's round", driver.round(now.since(last)));
+        first(round, driver.watchdog.ended.notified()).await;
         last = now;
     }
     driver.watchdog.worker.retire();

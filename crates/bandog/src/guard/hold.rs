@@ -358,7 +358,7 @@ impl Hold {
 
     // Renewal stops here, atomically; the request itself may come later.
     pub(super) fn let_go(&self, listen: bool) -> Released {
-        let grip = self.grip;
+        let (grip, heard) = (self.grip, self.handle.is_heard());
         let mut state = self.cohort.lock();
         if state.machine.leave(grip) {
             let lost = listen.then(|| state.machine.loss(self.handle.clock.now(), grip)).flatten();
@@ -366,7 +366,7 @@ impl Hold {
         }
         let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let released = self.handle.release_at(now, &self.cohort, state, grip, |machine| {
+        let released = self.handle.release_at(now, &self.cohort, state, (grip, heard), |machine| {
             if admitted {
                 return machine.handle_release(now, grip, listen);
             }

@@ -80,6 +80,9 @@ impl Record {
             Refusal::WrongKind { asked, actual }
         } else if claim.after.is_some_and(|after| after != self.proven()) {
             Refusal::Overtaken { last: self.proven() }
+        } else if let Some(revoked) = self.revocation.as_ref().filter(|revoked| claim.after == Some(revoked.stamp)) {
+            // Whoever was asked to give up does not come back as their own successor.
+            Refusal::Revoked { reason: revoked.reason.clone() }
         } else {
             return None;
         };

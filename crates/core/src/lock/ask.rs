@@ -498,7 +498,10 @@ pub enum Finding {
         expected: Duration,
     },
     /// Its holder ended, stands still, or holds on for too long.
-    Holder,
+    Holder {
+        /// Which of them: the word of its [`LossReason`].
+        reason: &'static str,
+    },
 }
 
 /// A hold that was lost. It may be gone by the time this is read.

@@ -14,13 +14,11 @@ use std::time::Duration;
 
 use crate::op::{Grant, Heartbeat, Op, Renewal, Standing};
 use crate::time::Moment;
-use crate::token::Token;
 
 use super::alerts::Alerted;
 use super::ask::{Action, Ask, Errand, Event, Finding, Grip, Lane, LossReason, Recovery, Vigil};
 use super::hold::Hold;
 use super::holds::HoldKey;
-use super::regain::Regain;
 use super::{Machine, Todo};
 
 /// What a look at a record may be off by besides the drift of clocks and the time it takes.
@@ -31,9 +29,8 @@ const JITTER: Duration = Duration::from_millis(100);
 pub(super) struct Care {
     pub(super) vigil: Vigil,
     progressed: Moment,
-    /// The token that the guard was given, if the hold was taken again since.
-    pub(super) origin: Option<Token>,
-    pub(super) regain: Option<Regain>,
+    /// Whether it was lost, and is being taken again.
+    pub(super) regaining: bool,
     pub(super) alerted: Alerted,
 }
 
@@ -41,11 +38,7 @@ impl Care {
     pub(super) fn of(now: Moment, ask: &Ask) -> Option<Box<Self>> {
         let needed = ask.vigil.watches_holds() || ask.recovery == Recovery::Reacquire;
         let (vigil, alerted) = (ask.vigil, Alerted::default());
-        needed.then(|| Box::new(Self { vigil, progressed: now, origin: None, regain: None, alerted }))
-    }
-
-    pub(super) fn retry_at(&self) -> Option<Moment> {
-        self.regain.as_ref().and_then(|regain| regain.retry_at)
+        needed.then(|| Box::new(Self { vigil, progressed: now, regaining: false, alerted }))
     }
 }
 
@@ -67,10 +60,6 @@ impl Hold {
 
     pub(super) fn max_hold(&self) -> Option<Duration> {
         self.vigil().max_hold
-    }
-
-    pub(super) fn origin(&self) -> Option<Token> {
-        self.care.as_ref().and_then(|care| care.origin)
     }
 
     fn stands_still(&self, now: Moment) -> bool {
@@ -176,11 +165,11 @@ impl Machine {
         let Some(hold) = self.holds.get(grip.0) else { return };
         let token = hold.token();
         let finding = match reason {
-            LossReason::Expired if hold.keeping.terms().is_limited() => return,
+            reason if hold.ended_as_agreed(reason) => return,
             LossReason::Expired | LossReason::Unreachable => Finding::Renewal { overdue: Duration::ZERO },
             LossReason::Gone => Finding::Record,
             LossReason::MaxHold | LossReason::OwnerEnded | LossReason::TaskEnded | LossReason::NoProgress => {
-                Finding::Holder
+                Finding::Holder { reason: reason.as_str() }
             }
             LossReason::Revoked(_) | LossReason::Shutdown => return,
         };

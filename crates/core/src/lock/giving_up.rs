@@ -27,7 +27,9 @@ impl Machine {
         let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else { return };
         let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
         // What is being confirmed was granted: it must not wait for its window to end.
-        if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming {
+        // What takes a hold again may have been answered to nobody before.
+        let regains = matches!(taker, Taker::Regain(_));
+        if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming || regains {
             if let Taker::Upgrade(..) = taker {
                 // Releasing it would leave a reader who believes in a hold that was exchanged.
                 return self.withdraw(seq, Why::Store(error));
@@ -35,7 +37,7 @@ impl Machine {
             self.part_claim(now, seq, Lane::Renewals);
         }
         if let Taker::Regain(grip) = taker {
-            return self.on_regain_error(now, seq, grip, &error);
+            return self.on_regain_error(seq, grip);
         }
         let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
         if !passing {

@@ -30,6 +30,8 @@ pub(super) struct Hold {
     pub(super) id: HolderId,
     pub(super) stamp: Stamp,
     pub(super) local: u16,
+    /// The token that its guard was given first; it may have been exchanged or taken again since.
+    pub(super) origin: Token,
     pub(super) mode: Mode,
     pub(super) lease: Lease,
     pub(super) word: Word,
@@ -91,7 +93,7 @@ impl Hold {
     /// When something must be done about this hold.
     pub(super) fn next(&self) -> Moment {
         if self.loss.is_some() {
-            return self.care.as_ref().and_then(|care| care.retry_at()).unwrap_or(Moment::FAR);
+            return Moment::FAR;
         }
         let overdue = self.max_hold().map_or(Moment::FAR, |max| self.since + max);
         let pick_by = self.unpicked.map_or(Moment::FAR, |(_, by)| by);
@@ -101,6 +103,7 @@ impl Hold {
     /// Hands the hold to a waiter.
     pub(super) fn assign(&mut self, now: Moment, slip: Slip, ask: &Ask, pick_within: Duration) {
         self.word = Word::locked();
+        self.origin = self.token();
         self.owner = ask.owner;
         self.since = now;
         self.care = Care::of(now, ask);
@@ -153,6 +156,7 @@ impl Machine {
             id: claim.id,
             stamp: landing.stamp,
             local: 0,
+            origin: landing.stamp.token(0),
             mode: claim.mode,
             lease: ask.lease(),
             word: Word::locked(),
@@ -177,8 +181,8 @@ impl Machine {
     pub(super) fn exchange(&mut self, grip: Grip, fresh: Hold) {
         if let Some(hold) = self.holds.get_mut(grip.0) {
             let (word, owner, since) = (hold.word, hold.owner, hold.since);
-            let (care, recovery) = (hold.care.take(), hold.recovery);
-            *hold = Hold { word, owner, since, care, recovery, ..fresh };
+            let (care, recovery, origin) = (hold.care.take(), hold.recovery, hold.origin);
+            *hold = Hold { word, owner, since, care, recovery, origin, ..fresh };
         }
     }
 
@@ -331,10 +335,7 @@ impl Machine {
 
     /// Looks after a hold: renews it, rotates it, or declares it lost.
     pub(super) fn attend(&mut self, now: Moment, key: HoldKey) {
-        let Some(hold) = self.holds.get_mut(key) else { return };
-        if hold.loss.is_some() {
-            return self.retry_regain(now, Grip(key));
-        }
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.loss.is_none()) else { return };
         if hold.max_hold().is_some_and(|max| hold.since + max <= now) {
             return self.lose(now, Grip(key), LossReason::MaxHold);
         }
@@ -369,7 +370,9 @@ impl Machine {
 
     /// A hold is gone without being released: tell its guards, and let the line claim anew.
     pub(super) fn lose(&mut self, now: Moment, grip: Grip, reason: LossReason) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none()) else { return };
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none()) else {
+            return self.lose_for_good(grip, reason);
+        };
         hold.loss = Some(Box::new(reason.clone()));
         let picked_up = hold.unpicked.is_none();
         if picked_up {

@@ -151,6 +151,8 @@ impl Machine {
         self.line_shrank(now);
         let live: Vec<Grip> =
             self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| Grip(key)).collect();
+        let regaining = self.holds.iter().map(|(key, _)| Grip(key)).filter(|grip| self.is_regaining(*grip));
+        regaining.collect::<Vec<_>>().into_iter().for_each(|grip| self.end_regain(grip));
         for grip in live {
             if let Some(hold) = self.holds.get(grip.0) {
                 self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
@@ -285,6 +287,7 @@ impl Machine {
     }
 
     pub(super) fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {
+        self.drop_unwanted_regain(now, key);
         let parting = self.partings.get_mut(key)?;
         parting.retry_at = None;
         if parting.unknown {
@@ -314,8 +317,8 @@ impl Machine {
     }
 
     pub(super) fn on_part_error(&mut self, now: Moment, key: usize, error: StoreError) {
+        let regains = self.partings.get(key).and_then(|parting| parting.again).is_some_and(|seq| self.is_regain(seq));
         let Some(parting) = self.partings.get_mut(key) else { return };
-        let again = parting.again.take();
         let delay = self.settings.backoff.delay(parting.attempt, self.jitter.next());
         parting.attempt += 1;
         parting.resent |= error.outcome == Sure::Unknown;
@@ -323,6 +326,8 @@ impl Machine {
         parting.lane = Lane::Renewals;
         let give_up = !error.is_transient() || now + delay >= parting.moot_at;
         parting.retry_at = Some(now + delay);
+        // A hold that is taken again is asked for with the same id: what was granted already is found.
+        let again = if regains && !give_up { None } else { parting.again.take() };
         let listener = parting.slip.take();
         if give_up {
             let parting = self.partings.remove(key);

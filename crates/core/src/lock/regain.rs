@@ -4,15 +4,16 @@
 //! |---|---|---|---|
 //! | expired, unreachable | told | told, released in the store | told, taken again if nobody had it since |
 //! | gone from the store | told | told | told, taken again if nobody had it since |
-//! | its holder ended, stands still, held for too long | told | told, released in the store | told |
-//! | revoked, shut down | told | told | told |
+//! | its holder ended, stands still, held for too long; revoked | told | told, released in the store | told |
+//! | shut down | told, released in the store | the same | the same |
 //!
-//! The proof is the store's: the claim is granted only as the successor of our own stamp. In the same request the old
-//! hold is released, should the store still have it. A renewal limit that is used up is no reason to take it again.
+//! The proof is the store's: the claim is granted only as the successor of our own stamp, and not if that was revoked. In the
+//! same request the old hold is released, should the store still have it; the request is sent again until it is answered,
+//! with the same id, so that a lost answer is found and not overtaken. What happens to the hold meanwhile (a revocation, the
+//! end of its task) ends the attempt. Renewals that are used up are no reason to take it again, and stay used up.
 
 use crate::op::{Grant, Patience, Verdict};
 use crate::renewal::Renewal as Keeping;
-use crate::store::StoreError;
 use crate::time::Moment;
 use crate::token::Token;
 
@@ -21,30 +22,36 @@ use super::ask::{Event, Grip, Lane, LossReason, Recovery};
 use super::claim::{Taker, Wish};
 use super::hold::Hold;
 
-/// The attempts at one lost hold.
-#[derive(Debug)]
-pub(super) struct Regain {
-    since: Moment,
-    attempt: u32,
-    pub(super) retry_at: Option<Moment>,
+impl LossReason {
+    /// Whether the lease merely came to its end: nobody ended the hold on purpose.
+    fn is_lapse(&self) -> bool {
+        matches!(self, Self::Expired | Self::Unreachable | Self::Gone)
+    }
+
+    fn is_order(&self) -> bool {
+        matches!(self, Self::Revoked(_) | Self::Shutdown)
+    }
+}
+
+impl Hold {
+    /// A lease that was to end and has ended.
+    pub(super) fn ended_as_agreed(&self, reason: &LossReason) -> bool {
+        *reason == LossReason::Expired && self.keeping.is_exhausted()
+    }
 }
 
 impl Machine {
     /// A hold was lost, and its guards are told.
     pub(super) fn recover(&mut self, now: Moment, grip: Grip, reason: &LossReason) {
         let Some(hold) = self.holds.get(grip.0) else { return };
-        let (token, limited) = (hold.token(), hold.keeping.terms().is_limited());
-        let ended = matches!(reason, LossReason::Revoked(_) | LossReason::Shutdown);
-        let used_up = *reason == LossReason::Expired && limited;
-        let gone = *reason == LossReason::Gone;
-        let lapsed = matches!(reason, LossReason::Expired | LossReason::Unreachable | LossReason::Gone);
+        let (token, quiet) = (hold.token(), reason.is_order() || hold.ended_as_agreed(reason));
         match hold.recovery {
-            Recovery::Release if !gone && *reason != LossReason::Shutdown => {
+            Recovery::Release if !matches!(reason, LossReason::Gone | LossReason::Shutdown) => {
                 let key = self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
-                self.partings[key].recovers = (!used_up && !ended).then_some((grip, token));
+                self.partings[key].recovers = (!quiet).then_some((grip, token));
             }
-            Recovery::Reacquire if lapsed && !used_up && !self.closed => self.begin_regain(now, grip),
-            _ if ended || used_up => {}
+            Recovery::Reacquire if reason.is_lapse() && !quiet && !self.closed => self.regain(now, grip),
+            _ if quiet => {}
             _ => self.note_recovered(grip, Recovery::Notify, true, token),
         }
     }
@@ -60,15 +67,10 @@ impl Machine {
         }
     }
 
-    fn begin_regain(&mut self, now: Moment, grip: Grip) {
-        if let Some(care) = self.holds.get_mut(grip.0).and_then(|hold| hold.care.as_mut()) {
-            care.regain = Some(Regain { since: now, attempt: 0, retry_at: None });
-            self.regain(now, grip);
-        }
-    }
-
     fn regain(&mut self, now: Moment, grip: Grip) {
-        let Some(hold) = self.holds.get(grip.0) else { return };
+        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+        let Some(care) = &mut hold.care else { return };
+        care.regaining = true;
         let (id, unanswered, lease) = (hold.id, hold.unanswered, hold.lease);
         let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after: Some(hold.stamp) };
         let seq = self.insert_claim(now, Taker::Regain(grip), wish);
@@ -76,13 +78,9 @@ impl Machine {
         self.partings[key].again = Some(seq);
     }
 
-    /// It is time to try again.
-    pub(super) fn retry_regain(&mut self, now: Moment, grip: Grip) {
-        let care = self.holds.get_mut(grip.0).and_then(|hold| hold.care.as_mut());
-        let due = |regain: &mut Regain| regain.retry_at.take_if(|at| *at <= now).is_some();
-        if care.and_then(|care| care.regain.as_mut()).is_some_and(due) {
-            self.regain(now, grip);
-        }
+    /// Whether this claim takes a lost hold again.
+    pub(super) fn is_regain(&self, seq: u64) -> bool {
+        matches!(self.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(_)))
     }
 
     pub(super) fn on_regain(&mut self, now: Moment, seq: u64, grip: Grip, verdict: Verdict) {
@@ -92,8 +90,7 @@ impl Machine {
         };
         let Some(claim) = self.claims.get(&seq) else { return };
         let in_time = self.settings.drift.deadline(claim.asked, grant.remaining) > now;
-        let wanted = self.holds.get(grip.0).is_some_and(|hold| hold.loss.is_some()) && !self.closed;
-        if !wanted || !in_time {
+        if !self.is_regaining(grip) || !in_time {
             self.abandon_granted(now, seq);
             return self.end_regain(grip);
         }
@@ -103,42 +100,51 @@ impl Machine {
     fn regained(&mut self, now: Moment, seq: u64, grip: Grip, grant: Grant) {
         let Some(claim) = self.forget_claim(seq) else { return };
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        let given = hold.token();
         hold.id = claim.id;
         (hold.stamp, hold.local) = (grant.stamp, 0);
-        hold.keeping = Keeping::new(*hold.keeping.terms(), claim.asked, grant.remaining);
-        (hold.loss, hold.unanswered) = (None, None);
+        hold.keeping = Keeping::after(&hold.keeping, claim.asked, grant.remaining);
+        (hold.loss, hold.unanswered, hold.confirmed) = (None, None, true);
         (hold.run, hold.seen) = (claim.run, claim.asked);
         (hold.doubted, hold.uncertain) = (false, false);
         if let Some(care) = &mut hold.care {
-            care.origin.get_or_insert(given);
-            care.regain = None;
+            care.regaining = false;
         }
         let token = hold.token();
         self.note_recovered(grip, Recovery::Reacquire, true, token);
         self.attend(now, grip.0);
     }
 
-    /// The store did not answer: another try, unless it has been silent for too long.
-    pub(super) fn on_regain_error(&mut self, now: Moment, seq: u64, grip: Grip, error: &StoreError) {
-        self.forget_claim(seq);
-        let (settings, jitter) = (&self.settings, self.jitter.next());
-        let care = self.holds.get_mut(grip.0).and_then(|hold: &mut Hold| hold.care.as_mut());
-        let Some(regain) = care.and_then(|care| care.regain.as_mut()) else { return };
-        let again = now + settings.backoff.delay(regain.attempt, jitter);
-        if error.is_transient() && again < regain.since + settings.unavailable_after {
-            regain.attempt += 1;
-            regain.retry_at = Some(again);
-            return;
+    /// What is to be sent once more may no longer be wanted: then only what came of it before is given back.
+    pub(super) fn drop_unwanted_regain(&mut self, now: Moment, key: usize) {
+        let Some(seq) = self.partings.get(key).and_then(|parting| parting.again) else { return };
+        let Some(Taker::Regain(grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
+        if !self.is_regaining(grip) {
+            self.partings[key].again = None;
+            self.abandon_granted(now, seq);
         }
+    }
+
+    /// The store gave no answer until it no longer mattered, or one that trying again cannot help.
+    pub(super) fn on_regain_error(&mut self, seq: u64, grip: Grip) {
+        self.forget_claim(seq);
         self.end_regain(grip);
     }
 
-    /// It stays lost.
-    fn end_regain(&mut self, grip: Grip) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_some()) else { return };
+    /// A hold that is being taken again is lost for another reason too: then it stays lost, for this one.
+    pub(super) fn lose_for_good(&mut self, grip: Grip, reason: LossReason) {
+        if !reason.is_lapse() && self.is_regaining(grip) {
+            if let Some(hold) = self.holds.get_mut(grip.0) {
+                hold.loss = Some(Box::new(reason));
+            }
+            self.end_regain(grip);
+        }
+    }
+
+    /// It stays lost. Whatever the store may yet grant is given back.
+    pub(super) fn end_regain(&mut self, grip: Grip) {
+        let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let token = hold.token();
-        if hold.care.as_mut().is_some_and(|care| care.regain.take().is_some()) {
+        if hold.care.as_mut().is_some_and(|care| std::mem::take(&mut care.regaining)) {
             self.note_recovered(grip, Recovery::Reacquire, false, token);
         }
     }

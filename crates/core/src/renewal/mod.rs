@@ -121,6 +121,19 @@ impl Renewal {
         renewal
     }
 
+    /// The lease of a grant that goes on where another ended: what was used up stays used up.
+    pub fn after(before: &Self, sent: Moment, remaining: Duration) -> Self {
+        let mut renewal = Self::new(before.terms, sent, remaining);
+        renewal.used = before.used;
+        renewal.plan(sent, remaining);
+        renewal
+    }
+
+    /// Whether nothing more will be renewed.
+    pub fn is_exhausted(&self) -> bool {
+        self.terms.exhausted(self.used)
+    }
+
     /// The terms it was made with.
     pub fn terms(&self) -> &Terms {
         &self.terms
@@ -216,9 +229,9 @@ impl Renewal {
         (now < self.deadline() && self.doubtful(now)).then(|| self.lateness(now))
     }
 
-    /// Whether no attempt is under way or has failed: what the store says then is what was confirmed.
+    /// Whether the next attempt only waits for its moment: what the store says then is what was confirmed.
     pub fn is_settled(&self) -> bool {
-        self.failures == 0 && !matches!(self.phase, Phase::InFlight { .. })
+        self.failures == 0 && matches!(self.phase, Phase::Waiting { .. })
     }
 
     /// A look at the record shows another end than was confirmed: the nearer one counts, and a renewal is due at once.

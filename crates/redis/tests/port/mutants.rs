@@ -62,6 +62,7 @@ const MISTAKES: [(&str, &str); 42] = [
     // taking a hold again
     ("if mode == 0 and lease <= longest", "if mode % 3 == 0 and lease <= longest"),
     ("if s and mode == 0 and lease", "if s and mode % 3 == 0 and lease"),
+    ("if v and read('>I8', v, 9) == c.after then", "if false then"),
     ("if c.after and c.after ~= last then", "if c.after and c.after < last then"),
     ("if c.after and c.after ~= last then", "if c.after and c.after > last then"),
     ("    c.after, r.rest = read('>I8', ARGV[1], r.rest)\n", "    r.rest = r.rest + 8\n"),

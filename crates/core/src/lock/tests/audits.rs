@@ -145,7 +145,7 @@ fn a_holder_without_progress_loses_its_hold() {
     lock.wait(8_001);
     lock.audit();
     assert_eq!(lock.state(grip), "lost: its holder gave no sign of progress for too long");
-    assert_eq!(lock.news(), ["found Holder", "Notify worked under 10"]);
+    assert_eq!(lock.news(), ["found Holder { reason: \"no_progress\" }", "Notify worked under 10"]);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn what_is_released_for_recovery_says_whether_it_worked() {
     let (mut lock, grip) = Lock::held(Ask { recovery: Recovery::Release, ..writer() });
     lock.machine.handle_task_ended(lock.now, grip);
     lock.actions();
-    assert_eq!(lock.news(), ["found Holder"]);
+    assert_eq!(lock.news(), ["found Holder { reason: \"task_ended\" }"]);
     lock.answer("release #1", released());
     assert_eq!(lock.news(), ["Release worked under 10"]);
 
@@ -173,7 +173,7 @@ fn what_is_released_for_recovery_says_whether_it_worked() {
     lock.machine.handle_task_ended(lock.now, grip);
     lock.actions();
     lock.refuse("release #1", StoreErrorKind::Denied);
-    assert_eq!(lock.news(), ["found Holder", "Release failed under 10"]);
+    assert_eq!(lock.news(), ["found Holder { reason: \"task_ended\" }", "Release failed under 10"]);
 }
 
 #[test]

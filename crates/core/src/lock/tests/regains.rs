@@ -60,20 +60,107 @@ fn without_proof_it_stays_lost() {
 }
 
 #[test]
-fn a_silent_store_is_asked_again_for_a_while() {
+fn a_silent_store_is_asked_again_for_a_lease_and_with_the_same_id() {
     let (mut lock, grip) = lapsed();
     lock.lose_answer("release #1 again #2");
     let mut asked = 0;
-    for _ in 0..30 {
+    for _ in 0..80 {
         lock.wait(500);
         for action in lock.actions() {
-            asked += usize::from(action.contains("again"));
+            asked += usize::from(action.ends_with("again #2"));
             lock.lose_answer(&action);
         }
     }
     assert!(asked >= 3, "asked {asked} times");
     assert_eq!(lock.news().last().map(String::as_str), Some("Reacquire failed under 10"));
     assert!(lock.state(grip).starts_with("lost"));
+}
+
+#[test]
+fn an_answer_that_was_lost_is_found_by_asking_again() {
+    let (mut lock, grip) = lapsed();
+    lock.lose_answer("release #1 again #2");
+    lock.wait(1_000);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE - 1_000, NOBODY))));
+    assert_eq!(lock.state(grip), "held to 59708", "from the send of the second, by what it leaves");
+}
+
+#[test]
+fn what_happens_to_the_hold_meanwhile_ends_the_attempt() {
+    let revoked = |lock: &mut Lock, _| {
+        lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+    };
+    let ended = |lock: &mut Lock, grip| lock.machine.handle_task_ended(lock.now, grip);
+    let closed = |lock: &mut Lock, _| lock.machine.handle_close(lock.now);
+    let cases: [(&dyn Fn(&mut Lock, Grip), &str); 3] = [
+        (&revoked, "lost: revoked: asked"),
+        (&ended, "lost: the task that it was bound to ended"),
+        (&closed, "lost: the lease ran out before it was renewed"),
+    ];
+    for (happens, state) in cases {
+        let (mut lock, grip) = lapsed();
+        happens(&mut lock, grip);
+        assert_eq!(lock.state(grip), state);
+        assert_eq!(lock.news().last().map(String::as_str), Some("Reacquire failed under 10"));
+        lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+        assert_eq!(lock.state(grip), state);
+        assert_eq!(lock.actions(), ["release #2"], "given back");
+    }
+}
+
+#[test]
+fn what_is_no_longer_wanted_is_not_asked_for_again() {
+    let (mut lock, grip) = lapsed();
+    lock.lose_answer("release #1 again #2");
+    lock.machine.handle_task_ended(lock.now, grip);
+    lock.wait(1_000);
+    let sent = lock.actions();
+    assert!(
+        sent.contains(&"release #1".to_owned()) && sent.iter().any(|sent| sent.starts_with("release #2 not after")),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn every_token_that_the_guard_was_given_is_its_own() {
+    let (mut lock, grip) = lapsed();
+    let first = lock.machine.token(grip).unwrap();
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    let second = lock.machine.token(grip).unwrap();
+    lock.pause(LEASE);
+    lock.machine.handle_timeout(lock.now);
+    assert_eq!(lock.actions(), ["release #2 again #3"]);
+    lock.answer("release #2 again #3", again(Verdict::Granted(grant(99, LEASE, NOBODY))));
+    let third = lock.machine.token(grip).unwrap();
+    assert!(first < second && second < third);
+    assert!([first, second, third].into_iter().all(|token| lock.machine.belongs(grip, token)));
+}
+
+#[test]
+fn whoever_gets_the_lock_next_in_this_process_is_not_its_predecessor() {
+    let (mut lock, grip) = Lock::held(stubborn());
+    let before = lock.machine.token(grip).unwrap();
+    let next = lock.ask(stubborn());
+    lock.release(grip);
+    let next = lock.grip(next);
+    assert!(!lock.machine.belongs(next, before) && lock.machine.belongs(next, lock.machine.token(next).unwrap()));
+}
+
+#[test]
+fn renewals_that_are_used_up_stay_used_up() {
+    let policy = RenewalPolicy { max_renewals: Some(1), ..RenewalPolicy::default() };
+    let (mut lock, grip) = Lock::held(Ask { terms: terms(policy, LEASE), ..stubborn() });
+    lock.pause(LEASE);
+    lock.machine.handle_timeout(lock.now);
+    assert_eq!(lock.actions(), ["release #1 again #2"], "one is left");
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    lock.wait(10_000);
+    lock.actions();
+    lock.answer("renew #2", renewed(77));
+    lock.wait(LEASE);
+    assert_eq!(lock.losses(), [grip, grip]);
+    assert_eq!(lock.actions().len(), 0, "it was to end");
 }
 
 #[test]
