@@ -33,6 +33,7 @@ impl Driver {
         self.janitor.begun(1);
         let first = First { driver: Arc::clone(self), tell: Some(tell) };
         let driver = Arc::clone(self);
+        let mut staying = Staying { driver: Arc::clone(self), hold: id.is_none().then(|| hold.clone()), seq: None };
         self.keeper.spawn(async move {
             let name = hold.whereabouts().1.name().clone();
             let (id, first) = match id {
@@ -40,11 +41,12 @@ impl Driver {
                 None => {
                     // Kept here meanwhile, as before: nobody need wait for that.
                     first.told(Ok(()));
-                    let Some(id) = driver.detached_at_last(&hold, until).await else { return hold.abandoned() };
+                    let Some(id) = driver.detached_at_last(&hold, until).await else { return };
                     (id, None)
                 }
             };
-            drop(hold);
+            drop((hold, staying.hold.take()));
+            staying.seq = Some(id.seq);
             let revoked = Arc::new(Notify::new());
             lock(&driver.staying).insert(id.seq, Arc::clone(&revoked));
             let stays = async {
@@ -54,9 +56,6 @@ impl Driver {
             if calls::first(stays, revoked.notified()).await.is_none() {
                 driver.let_go(&name, id).await;
             }
-            // Until now a late push of its grant would have ended it.
-            lock(&driver.staying).remove(&id.seq);
-            lock(&driver.detached).remove(&id.seq);
         });
         told
     }
@@ -128,6 +127,27 @@ fn gone() -> Why {
 // Rounded up: it is a least time. What is next to nothing is still a lease.
 fn whole_millis(left: Duration) -> Duration {
     Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)).max(lease::MIN)
+}
+
+/// A hold that stays, for as long as its task lives: that may be dropped with a renewal thread that stood still.
+struct Staying {
+    driver: Arc<Driver>,
+    /// Not detached yet: it would be renewed for ever.
+    hold: Option<Hold>,
+    seq: Option<u64>,
+}
+
+impl Drop for Staying {
+    fn drop(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            hold.abandoned();
+        }
+        // Until now a late push of its grant would have ended it.
+        if let Some(seq) = self.seq {
+            lock(&self.driver.staying).remove(&seq);
+            lock(&self.driver.detached).remove(&seq);
+        }
+    }
 }
 
 /// The first answer, which whoever released may wait for; a shutdown does.

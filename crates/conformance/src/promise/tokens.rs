@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bandog_core::op::{Claim, Refusal, Release, Verdict};
+use bandog_core::op::{Claim, Refusal, Release, Target, Verdict};
 use bandog_core::token::Stamp;
 
 use crate::actor::{Actor, Held};
@@ -132,6 +132,21 @@ pub async fn after_is_refused_when_the_record_is_gone(bench: &Bench) -> Proof {
     bench.outlast(retention).await;
     assert_eq!(ann.is_refused(&after(&ann, hold.stamp())).await, Refusal::Overtaken { last: Stamp::ZERO });
     ann.holds(ann.ask()).await;
+    Ok(())
+}
+
+/// Whoever was asked to give up does not come back as their own successor.
+pub async fn after_is_refused_when_it_was_revoked(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing])?;
+    for now in [false, true] {
+        let [ann, bob] = bench.cast("revoked").await;
+        let hold = ann.holds(ann.ask()).await;
+        bob.revokes(Target::Stamp(hold.stamp()), "maintenance", now).await;
+        ann.parts(Release { id: hold.id(), not_after: None, again: None }).await;
+        let refusal = Refusal::Revoked { reason: "maintenance".to_owned() };
+        assert_eq!(ann.is_refused(&after(&ann, hold.stamp())).await, refusal, "at once: {now}");
+        ann.holds(ann.ask()).await;
+    }
     Ok(())
 }
 

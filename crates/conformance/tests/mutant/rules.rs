@@ -56,7 +56,7 @@ fn end(id: HolderId) -> Op {
     Op::Release(Release { id, not_after: None, again: None })
 }
 
-const OWN: [(&str, Rule); 24] = [
+const OWN: [(&str, Rule); 25] = [
     ("serves the last first", |right, seen, op| {
         // Everybody but the last is sent to the back, which turns the queue round.
         if matches!(op, Op::Release(_)) {
@@ -231,6 +231,15 @@ const OWN: [(&str, Rule); 24] = [
         let applied = right(op);
         match (op, &applied.reply.body) {
             (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Overtaken { last: Stamp::ZERO }))) => {
+                right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
+            }
+            _ => applied,
+        }
+    }),
+    ("lets the revoked follow themselves", |right, _, op| {
+        let applied = right(op);
+        match (op, &applied.reply.body) {
+            (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Revoked { .. }))) => {
                 right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
             }
             _ => applied,

@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 42] = [
+const MISTAKES: [(&str, &str); 43] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
