@@ -180,10 +180,10 @@ macro_rules! __promises {
                 waiters_are_told_the_last_stamp
                 after_is_only_granted_to_the_successor
                 after_is_refused_when_the_record_is_gone
-                after_is_refused_when_it_was_revoked
                 after_is_judged_before_the_queue
                 after_is_judged_behind_the_hand_off
                 after_is_not_judged_again
+                after_does_not_undo_a_revocation
                 after_is_judged_for_an_upgrade
             }
             upgrade {

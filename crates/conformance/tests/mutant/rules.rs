@@ -236,15 +236,6 @@ const OWN: [(&str, Rule); 25] = [
             _ => applied,
         }
     }),
-    ("lets the revoked follow themselves", |right, _, op| {
-        let applied = right(op);
-        match (op, &applied.reply.body) {
-            (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Revoked { .. }))) => {
-                right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
-            }
-            _ => applied,
-        }
-    }),
     ("lets the overtaken wait", |right, _, op| {
         let applied = right(op);
         match (op, &applied.reply.body) {
@@ -264,6 +255,15 @@ const OWN: [(&str, Rule); 25] = [
             return right(&Op::Release(release));
         }
         right(op)
+    }),
+    ("lets the revoked come back", |right, _, op| {
+        let applied = right(op);
+        match (op, &applied.reply.body) {
+            (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Revoked { .. }))) => {
+                right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
+            }
+            _ => applied,
+        }
     }),
     ("judges a copy again", |right, seen, op| {
         let mut applied = right(op);

@@ -108,7 +108,7 @@ pub enum Refusal {
     #[error("the read hold to upgrade has ended")]
     NotHolder,
     /// The hold to upgrade, or to follow, was revoked.
-    #[error("the hold was revoked: {reason}")]
+    #[error("the hold that it was to upgrade or to follow was revoked: {reason}")]
     Revoked {
         /// The words of whoever revoked it.
         reason: String,

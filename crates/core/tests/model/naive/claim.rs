@@ -100,8 +100,8 @@ impl Turn<'_> {
         if !follows {
             return Some(Verdict::Refused(Refusal::Overtaken { last }));
         }
-        let revoked = self.record.revocation.as_ref().filter(|revoked| claim.after == Some(revoked.stamp))?;
-        Some(Verdict::Refused(Refusal::Revoked { reason: revoked.reason.clone() }))
+        let revocation = self.record.revocation.as_ref().filter(|revocation| claim.after == Some(revocation.stamp));
+        revocation.map(|revocation| Verdict::Refused(Refusal::Revoked { reason: revocation.reason.clone() }))
     }
 
     fn grant_now(&mut self, claim: &Claim, mode: Mode) -> Verdict {
