@@ -183,6 +183,7 @@ macro_rules! __promises {
                 after_is_judged_before_the_queue
                 after_is_judged_behind_the_hand_off
                 after_is_not_judged_again
+                after_does_not_undo_a_revocation
                 after_is_judged_for_an_upgrade
             }
             upgrade {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bandog_core::op::{Claim, Refusal, Release, Verdict};
+use bandog_core::op::{Claim, Refusal, Release, Target, Verdict};
 use bandog_core::token::Stamp;
 
 use crate::actor::{Actor, Held};
@@ -173,6 +173,25 @@ pub async fn after_is_judged_behind_the_hand_off(bench: &Bench) -> Proof {
     let verdict = ann.parts(again(&second).1).await.again;
     let stamp = bob.is_pushed(&place).await;
     assert_eq!(verdict, Some(Verdict::Refused(Refusal::Overtaken { last: stamp })));
+    Ok(())
+}
+
+/// A hold that was revoked is not followed: neither when it was ended at once, nor by the release that answers the order.
+pub async fn after_does_not_undo_a_revocation(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing])?;
+    let [ann, bob] = bench.cast("undo").await;
+    let revoked = |reason: &str| Refusal::Revoked { reason: reason.to_owned() };
+    let first = ann.holds(ann.ask()).await;
+    bob.revokes(Target::Stamp(first.stamp()), "stuck", true).await;
+    assert_eq!(ann.is_refused(&after(&ann, first.stamp())).await, revoked("stuck"));
+    let second = ann.holds(ann.ask()).await;
+    bob.revokes(Target::Stamp(second.stamp()), "maintenance", false).await;
+    let again = Some(Box::new(after(&ann, second.stamp())));
+    let reply = ann.parts(Release { id: second.id(), not_after: None, again }).await;
+    assert_eq!(reply.again, Some(Verdict::Refused(revoked("maintenance"))));
+    let third = ann.holds(ann.ask()).await;
+    ann.releases(third.id()).await;
+    ann.holds(after(&ann, third.stamp())).await;
     Ok(())
 }
 

@@ -56,7 +56,7 @@ fn end(id: HolderId) -> Op {
     Op::Release(Release { id, not_after: None, again: None })
 }
 
-const OWN: [(&str, Rule); 24] = [
+const OWN: [(&str, Rule); 25] = [
     ("serves the last first", |right, seen, op| {
         // Everybody but the last is sent to the back, which turns the queue round.
         if matches!(op, Op::Release(_)) {
@@ -255,6 +255,15 @@ const OWN: [(&str, Rule); 24] = [
             return right(&Op::Release(release));
         }
         right(op)
+    }),
+    ("lets the revoked come back", |right, _, op| {
+        let applied = right(op);
+        match (op, &applied.reply.body) {
+            (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Revoked { .. }))) => {
+                right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
+            }
+            _ => applied,
+        }
     }),
     ("judges a copy again", |right, seen, op| {
         let mut applied = right(op);

@@ -80,6 +80,8 @@ impl Record {
             Refusal::WrongKind { asked, actual }
         } else if claim.after.is_some_and(|after| after != self.proven()) {
             Refusal::Overtaken { last: self.proven() }
+        } else if let Some(reason) = claim.after.and_then(|after| self.revoked(after)) {
+            Refusal::Revoked { reason }
         } else {
             return None;
         };
@@ -89,6 +91,12 @@ impl Record {
     /// The last stamp, as far as the record vouches for it: not when the store may have deleted it, whether or not it was in time.
     fn proven(&self) -> Stamp {
         self.expires.map_or(Stamp::ZERO, |_| self.last)
+    }
+
+    /// Why the hold of a stamp was revoked, if it was the last that was: nobody escapes by coming back.
+    fn revoked(&self, stamp: Stamp) -> Option<String> {
+        let revocation = self.revocation.as_ref().filter(|revocation| revocation.stamp == stamp);
+        revocation.map(|revocation| revocation.reason.clone())
     }
 
     fn enqueue(&mut self, step: &mut Step<'_>, claim: &Claim) -> Verdict {

@@ -8,7 +8,8 @@
 //! | revoked, shut down | told | told | told |
 //!
 //! The proof is the store's: the claim is granted only as the successor of our own stamp. In the same request the old
-//! hold is released, should the store still have it. A renewal limit that is used up is no reason to take it again.
+//! hold is released, should the store still have it. A renewal limit that is used up is no reason to take it again. Whoever is
+//! revoked while it tries gives up, and the store refuses to let anybody follow a hold that was revoked.
 
 use crate::op::{Grant, Patience, Verdict};
 use crate::renewal::Renewal as Keeping;
@@ -92,7 +93,7 @@ impl Machine {
         };
         let Some(claim) = self.claims.get(&seq) else { return };
         let in_time = self.settings.drift.deadline(claim.asked, grant.remaining) > now;
-        let wanted = self.holds.get(grip.0).is_some_and(|hold| hold.loss.is_some()) && !self.closed;
+        let wanted = self.is_regaining(grip) && !self.closed;
         if !wanted || !in_time {
             self.abandon_granted(now, seq);
             return self.end_regain(grip);
@@ -135,7 +136,7 @@ impl Machine {
     }
 
     /// It stays lost.
-    fn end_regain(&mut self, grip: Grip) {
+    pub(super) fn end_regain(&mut self, grip: Grip) {
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_some()) else { return };
         let token = hold.token();
         if hold.care.as_mut().is_some_and(|care| care.regain.take().is_some()) {

@@ -60,6 +60,8 @@ impl Machine {
             News::Revoked { seq, reason } => {
                 let named = self.holds.iter().find(|(_, hold)| hold.id.seq == seq).map(|(key, _)| key);
                 if let Some(key) = named {
+                    // Lost already, it is at least not taken again.
+                    self.end_regain(Grip(key));
                     self.lose(now, Grip(key), LossReason::Revoked(reason.into()));
                 }
             }

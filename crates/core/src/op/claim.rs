@@ -19,7 +19,8 @@ use crate::token::Stamp;
 /// waiter its place (and its inbox's live-until is refreshed as if by a heartbeat), a done id [`Refusal::Done`](super::Refusal::Done).
 ///
 /// The checks, in this order: known id (replay) · done id · late (`not_after` < now) · lease over the store's maximum · wrong
-/// kind (only while somebody holds or waits) · overtaken (`after` is not the last stamp) · grant · busy · queue full.
+/// kind (only while somebody holds or waits) · overtaken (`after` is not the last stamp) ·
+/// revoked (`after` is the last one that was revoked) · grant · busy · queue full.
 ///
 /// When the queue was empty before, every holder's inbox (each once) is told [`News::Waiting`](super::News::Waiting); also when this claim is
 /// the first fair one.
@@ -48,7 +49,8 @@ pub struct Claim {
     pub ballot: Option<Stamp>,
     /// Served only as the successor of this stamp: refused as [`Refusal::Overtaken`](super::Refusal::Overtaken) unless it is the last one of the
     /// record. For a client that takes a lost hold again: nobody was granted the lock in between. A record that is gone proves
-    /// nothing: its last stamp counts as zero.
+    /// nothing: its last stamp counts as zero. Nor does anybody follow a hold that was revoked: that is refused as
+    /// [`Refusal::Revoked`](super::Refusal::Revoked), as long as no other was revoked after it.
     ///
     /// Judged when the claim arrives, within a [`Release`](super::Release) after its hand-off; not at a resend, and not again for one that queues.
     // So no store has to keep it.

@@ -107,8 +107,8 @@ pub enum Refusal {
     /// The hold to upgrade is not there.
     #[error("the read hold to upgrade has ended")]
     NotHolder,
-    /// The hold to upgrade was revoked.
-    #[error("the read hold to upgrade was revoked: {reason}")]
+    /// The hold to upgrade, or to follow, was revoked.
+    #[error("the hold that it was to upgrade or to follow was revoked: {reason}")]
     Revoked {
         /// The words of whoever revoked it.
         reason: String,

@@ -34,6 +34,11 @@ function f.settled(c)
   if c.after and c.after ~= last then
     return {4, 9, last}
   end
+  -- Nobody escapes a revocation by coming back.
+  local v = c.after and f.get('v')
+  if v and read('>I8', v, 9) == c.after then
+    return {4, 7, string.sub(v, 26)}
+  end
 end
 
 function f.busy()

@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 42] = [
+const MISTAKES: [(&str, &str); 45] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -66,6 +66,9 @@ const MISTAKES: [(&str, &str); 42] = [
     ("if c.after and c.after ~= last then", "if c.after and c.after > last then"),
     ("    c.after, r.rest = read('>I8', ARGV[1], r.rest)\n", "    r.rest = r.rest + 8\n"),
     ("local last = r.known and r.last or 0", "local last = r.last"),
+    ("if v and read('>I8', v, 9) == c.after then", "if false then"),
+    ("if v and read('>I8', v, 9) == c.after then", "if v then"),
+    ("return {4, 7, string.sub(v, 26)}", "return {4, 7, string.sub(v, 25)}"),
 ];
 
 fn finds(right: &str, wrong: &str) -> bool {

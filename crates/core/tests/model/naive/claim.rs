@@ -97,7 +97,11 @@ impl Turn<'_> {
         }
         let last = if self.record.expired { Stamp::ZERO } else { self.record.last };
         let follows = claim.after.is_none_or(|after| after == last);
-        (!follows).then_some(Verdict::Refused(Refusal::Overtaken { last }))
+        if !follows {
+            return Some(Verdict::Refused(Refusal::Overtaken { last }));
+        }
+        let revocation = self.record.revocation.as_ref().filter(|revocation| claim.after == Some(revocation.stamp));
+        revocation.map(|revocation| Verdict::Refused(Refusal::Revoked { reason: revocation.reason.clone() }))
     }
 
     fn grant_now(&mut self, claim: &Claim, mode: Mode) -> Verdict {
