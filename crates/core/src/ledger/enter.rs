@@ -78,7 +78,7 @@ impl Record {
             Refusal::LeaseTooLong { max: step.limits.max_lease }
         } else if let Some(actual) = self.kind.filter(|actual| self.in_use() && *actual != asked) {
             Refusal::WrongKind { asked, actual }
-        } else if claim.after.is_some_and(|after| after != self.proven()) {
+        } else if claim.after.is_some_and(|after| after != self.proven()) && !zoo::has(Bug::AnySuccessor) {
             Refusal::Overtaken { last: self.proven() }
         } else if let Some(reason) = claim.after.and_then(|after| self.revoked(after)) {
             Refusal::Revoked { reason }
@@ -95,7 +95,8 @@ impl Record {
 
     /// Why the hold of a stamp was revoked, if it was the last that was: nobody escapes by coming back.
     fn revoked(&self, stamp: Stamp) -> Option<String> {
-        let revocation = self.revocation.as_ref().filter(|revocation| revocation.stamp == stamp);
+        let revocation =
+            self.revocation.as_ref().filter(|revocation| revocation.stamp == stamp && !zoo::has(Bug::RevokedComesBack));
         revocation.map(|revocation| revocation.reason.clone())
     }
 

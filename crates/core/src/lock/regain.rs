@@ -16,6 +16,7 @@ use crate::renewal::Renewal as Keeping;
 use crate::store::StoreError;
 use crate::time::Moment;
 use crate::token::Token;
+use crate::zoo::{self, Bug};
 
 use super::Machine;
 use super::ask::{Event, Grip, Lane, LossReason, Recovery};
@@ -39,7 +40,13 @@ impl Machine {
         let used_up = *reason == LossReason::Expired && limited;
         let gone = *reason == LossReason::Gone;
         let lapsed = matches!(reason, LossReason::Expired | LossReason::Unreachable | LossReason::Gone);
+        let against_will = match reason {
+            LossReason::Revoked(_) => zoo::has(Bug::RegainAfterRevoke),
+            LossReason::TaskEnded | LossReason::NoProgress | LossReason::MaxHold => zoo::has(Bug::RegainForTheEnded),
+            _ => false,
+        };
         match hold.recovery {
+            Recovery::Reacquire if against_will => self.begin_regain(now, grip),
             Recovery::Release if !gone && *reason != LossReason::Shutdown => {
                 let key = self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
                 self.partings[key].recovers = (!used_up && !ended).then_some((grip, token));
@@ -71,7 +78,8 @@ impl Machine {
     fn regain(&mut self, now: Moment, grip: Grip) {
         let Some(hold) = self.holds.get(grip.0) else { return };
         let (id, unanswered, lease) = (hold.id, hold.unanswered, hold.lease);
-        let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after: Some(hold.stamp) };
+        let after = (!zoo::has(Bug::RegainWithoutProof)).then_some(hold.stamp);
+        let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after };
         let seq = self.insert_claim(now, Taker::Regain(grip), wish);
         let key = self.part(now, id, unanswered, lease.length(), Lane::Renewals);
         self.partings[key].again = Some(seq);
@@ -106,8 +114,11 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let given = hold.token();
         hold.id = claim.id;
-        (hold.stamp, hold.local) = (grant.stamp, 0);
-        hold.keeping = Keeping::new(*hold.keeping.terms(), claim.asked, grant.remaining);
+        if !zoo::has(Bug::RegainKeepsToken) {
+            (hold.stamp, hold.local) = (grant.stamp, 0);
+        }
+        let sent = if zoo::has(Bug::RegainFromReply) { now } else { claim.asked };
+        hold.keeping = Keeping::new(*hold.keeping.terms(), sent, grant.remaining);
         (hold.loss, hold.unanswered) = (None, None);
         (hold.run, hold.seen) = (claim.run, claim.asked);
         (hold.doubted, hold.uncertain) = (false, false);
