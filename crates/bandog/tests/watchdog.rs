@@ -149,7 +149,8 @@ struct Stops {
 impl Wake for Stops {
     fn wake(self: Arc<Self>) {
         if !self.caught.swap(true, Ordering::SeqCst) {
-            drop(self.opened.wait_while(self.open.lock().unwrap(), |open| !*open).unwrap());
+            let open = self.open.lock().expect("nobody panics under it");
+            drop(self.opened.wait_while(open, |open| !*open).expect("nobody panics under it"));
         }
     }
 }

@@ -96,6 +96,24 @@ bugs! {
     RotatedButKept,
     /// A grant that was cancelled before it was seen is never given back.
     CancelledGrantKept,
+    /// A lost hold is taken again without proof that nobody had it since.
+    RegainWithoutProof,
+    /// A hold that was taken again keeps its token.
+    RegainKeepsToken,
+    /// The deadline of a hold that was taken again counts from the reply.
+    RegainFromReply,
+    /// A hold is taken again although it was revoked.
+    RegainAfterRevoke,
+    /// A hold that is not wanted any more is taken again for its holder all the same.
+    RegainForTheEnded,
+    /// The store lets a claim follow any stamp.
+    AnySuccessor,
+    /// The store lets a claim follow a hold that was revoked.
+    RevokedComesBack,
+    /// A look at the record revives a hold that was lost.
+    LookRevives,
+    /// A look at the record moves the deadline, counted from its answer.
+    LookMovesDeadline,
 }
 
 #[cfg(feature = "zoo")]

@@ -1,5 +1,7 @@
 //! The shortest plan that still fails: whatever can be left out is left out.
 
+use bandog_core::lock::{Recovery, Vigil};
+
 use crate::engine::Engine;
 use crate::judge::{Failure, judge};
 use crate::plan::Plan;
@@ -39,6 +41,9 @@ fn candidates(plan: &Plan) -> Vec<Plan> {
             plan.faults.remove(fault);
         });
     }
+    for client in (0..plan.watch.len()).filter(|client| plan.watch[*client].is_some()) {
+        without(&|plan| plan.watch[client] = None);
+    }
     for (user, script) in plan.users.iter().enumerate() {
         for turn in 0..script.turns.len() {
             if script.turns.len() > 1 {
@@ -54,6 +59,12 @@ fn candidates(plan: &Plan) -> Vec<Plan> {
             }
             if script.turns[turn].cancel_after.is_some() {
                 without(&|plan| plan.users[user].turns[turn].cancel_after = None);
+            }
+            if script.turns[turn].vigil != Vigil::default() {
+                without(&|plan| plan.users[user].turns[turn].vigil = Vigil::default());
+            }
+            if script.turns[turn].recovery != Recovery::Notify {
+                without(&|plan| plan.users[user].turns[turn].recovery = Recovery::Notify);
             }
         }
     }

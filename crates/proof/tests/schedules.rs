@@ -5,7 +5,7 @@ use bandog_proof::campaign::{Campaign, cores};
 use bandog_proof::engine::{Choice, Engine};
 use bandog_proof::judge::judge;
 use bandog_proof::plan::{FaultKind, Plan};
-use bandog_proof::sim::World;
+use bandog_proof::sim::{EVENTS, World};
 
 #[test]
 fn a_slice_of_the_campaign_keeps_every_promise() {
@@ -14,6 +14,8 @@ fn a_slice_of_the_campaign_keeps_every_promise() {
     assert!(summary.failures.is_empty(), "replay one with `cargo xtask replay SEED`: {:?}", summary.failures);
     let unseen = FaultKind::CLASSES.iter().zip(summary.coverage.faults).find(|(_, count)| *count == 0);
     assert_eq!(unseen, None, "a fault class was never played");
+    let unseen = EVENTS.iter().zip(summary.coverage.events).find(|(_, count)| *count == 0);
+    assert_eq!(unseen, None, "never happened");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use bandog_proof::campaign::{Campaign, cores};
 use bandog_proof::engine::{Choice, Engine};
 use bandog_proof::judge::judge;
 use bandog_proof::plan::{FaultKind, Plan};
-use bandog_proof::sim::World;
+use bandog_proof::sim::{EVENTS, World};
 use bandog_redis::Script;
 
 /// Played by every test run.
@@ -17,7 +17,7 @@ const PATIENCE: u64 = 1000;
 /// A mistake in words, and as what stands in the scripts and what stands there instead.
 type Mistake = (&'static str, &'static [(&'static str, &'static str)]);
 
-const MISTAKES: [Mistake; 13] = [
+const MISTAKES: [Mistake; 15] = [
     (
         "a release ends whoever holds",
         &[
@@ -48,6 +48,8 @@ const MISTAKES: [Mistake; 13] = [
     ("a hand-off names another stamp", &[("struct.pack('>I8', stamp) .. key", "struct.pack('>I8', stamp + 1) .. key")]),
     ("a hand-off keeps the place", &[("waiting - 1, fairs - fair, head + 1", "waiting, fairs - fair, head + 1")]),
     ("whoever joins goes to the front", &[("waiting > 0 and head or place, place,", "place, place,")]),
+    ("a claim follows any stamp", &[("if c.after and c.after ~= last then", "if false then")]),
+    ("a claim follows a hold that was revoked", &[("if v and read('>I8', v, 9) == c.after then", "if false then")]),
     ("the last in the queue leaves and stays the tail", &[("    r.tail = before\n", "")]),
 ];
 
@@ -68,6 +70,8 @@ fn a_slice_of_the_campaign_keeps_every_promise_with_the_scripts() {
     assert!(summary.failures.is_empty(), "replay one with `cargo xtask replay SEED --store lua`: {summary}");
     let unseen = FaultKind::CLASSES.iter().zip(summary.coverage.faults).find(|(_, count)| *count == 0);
     assert_eq!(unseen, None, "a fault class was never played");
+    let unseen = EVENTS.iter().zip(summary.coverage.events).find(|(_, count)| *count == 0);
+    assert_eq!(unseen, None, "never happened");
 }
 
 // Every answer, every push and every look at the clock: one difference, and the rest of the world goes another way.

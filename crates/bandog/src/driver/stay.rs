@@ -33,8 +33,10 @@ impl Driver {
         self.janitor.begun(1);
         let first = First { driver: Arc::clone(self), tell: Some(tell) };
         let driver = Arc::clone(self);
-        let mut staying = Staying { driver: Arc::clone(self), hold: id.is_none().then(|| hold.clone()), seq: None };
+        let staying = Staying { driver: Arc::clone(self), hold: id.is_none().then(|| hold.clone()), seq: None };
         self.keeper.spawn(async move {
+            // Whole: a field of it alone would leave the rest behind.
+            let mut staying = staying;
             let name = hold.whereabouts().1.name().clone();
             let (id, first) = match id {
                 Some(id) => (id, Some(first)),

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::op::{Grant, Heartbeat, Op, Renewal, Standing};
 use crate::time::Moment;
+use crate::zoo::{self, Bug};
 
 use super::alerts::Alerted;
 use super::ask::{Action, Ask, Errand, Event, Finding, Grip, Lane, LossReason, Recovery, Vigil};
@@ -123,11 +124,15 @@ impl Machine {
 
     pub(super) fn on_look(&mut self, now: Moment, hold: (Grip, u64, Moment), standing: Option<&Standing>) {
         let (grip, seq, sent) = hold;
-        let Some(hold) = self.holds.get(grip.0).filter(|hold| hold.id.seq == seq && hold.loss.is_none()) else {
-            return;
-        };
+        let live = |hold: &Hold| hold.loss.is_none() || zoo::has(Bug::LookRevives);
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq && live(hold)) else { return };
         match standing {
-            Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => self.on_sight(now, grip, sent, grant),
+            Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => {
+                if zoo::has(Bug::LookRevives) {
+                    hold.loss = None;
+                }
+                self.on_sight(now, grip, sent, grant);
+            }
             Some(Standing::Granted(_) | Standing::Gone) => {
                 self.on_renewal(now, (grip, seq, sent), None, Renewal::NotHolder);
             }
@@ -145,6 +150,9 @@ impl Machine {
         }
         hold.seen = sent;
         hold.doubted = false;
+        if zoo::has(Bug::LookMovesDeadline) {
+            hold.keeping.confirmed(now, now, grant.remaining, false);
+        }
         let (end, believed) = (drift.deadline(sent, grant.remaining), hold.deadline());
         let margin = hold.lease.length().saturating_sub(drift.safe(hold.lease.length())) + JITTER;
         let nearer = believed.since(end) > margin + now.since(sent);

@@ -16,6 +16,7 @@ use crate::op::{Grant, Patience, Verdict};
 use crate::renewal::Renewal as Keeping;
 use crate::time::Moment;
 use crate::token::Token;
+use crate::zoo::{self, Bug};
 
 use super::Machine;
 use super::ask::{Event, Grip, Lane, LossReason, Recovery};
@@ -45,7 +46,13 @@ impl Machine {
     pub(super) fn recover(&mut self, now: Moment, grip: Grip, reason: &LossReason) {
         let Some(hold) = self.holds.get(grip.0) else { return };
         let (token, quiet) = (hold.token(), reason.is_order() || hold.ended_as_agreed(reason));
+        let against_will = match reason {
+            LossReason::Revoked(_) => zoo::has(Bug::RegainAfterRevoke),
+            LossReason::TaskEnded | LossReason::NoProgress | LossReason::MaxHold => zoo::has(Bug::RegainForTheEnded),
+            _ => false,
+        };
         match hold.recovery {
+            Recovery::Reacquire if against_will => self.regain(now, grip),
             Recovery::Release if !matches!(reason, LossReason::Gone | LossReason::Shutdown) => {
                 let key = self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
                 self.partings[key].recovers = (!quiet).then_some((grip, token));
@@ -72,7 +79,8 @@ impl Machine {
         let Some(care) = &mut hold.care else { return };
         care.regaining = true;
         let (id, unanswered, lease) = (hold.id, hold.unanswered, hold.lease);
-        let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after: Some(hold.stamp) };
+        let after = (!zoo::has(Bug::RegainWithoutProof)).then_some(hold.stamp);
+        let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after };
         let seq = self.insert_claim(now, Taker::Regain(grip), wish);
         let key = self.part(now, id, unanswered, lease.length(), Lane::Renewals);
         self.partings[key].again = Some(seq);
@@ -101,8 +109,11 @@ impl Machine {
         let Some(claim) = self.forget_claim(seq) else { return };
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         hold.id = claim.id;
-        (hold.stamp, hold.local) = (grant.stamp, 0);
-        hold.keeping = Keeping::after(&hold.keeping, claim.asked, grant.remaining);
+        if !zoo::has(Bug::RegainKeepsToken) {
+            (hold.stamp, hold.local) = (grant.stamp, 0);
+        }
+        let sent = if zoo::has(Bug::RegainFromReply) { now } else { claim.asked };
+        hold.keeping = Keeping::after(&hold.keeping, sent, grant.remaining);
         (hold.loss, hold.unanswered, hold.confirmed) = (None, None, true);
         (hold.run, hold.seen) = (claim.run, claim.asked);
         (hold.doubted, hold.uncertain) = (false, false);

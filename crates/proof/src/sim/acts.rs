@@ -27,6 +27,8 @@ impl World {
             Act::Downgrade if held.mode == Mode::Exclusive => self.downgrade(user, held),
             Act::Revoke => self.revoke(held, false),
             Act::RevokeNow => self.revoke(held, true),
+            Act::Progress => self.feed(held.who.client, |now, machine| machine.handle_progress(now, held.grip)),
+            Act::TaskEnds => self.feed(held.who.client, |now, machine| machine.handle_task_ended(now, held.grip)),
             Act::Upgrade | Act::Downgrade => {}
         }
     }

@@ -10,6 +10,7 @@ mod process;
 mod resource;
 mod store;
 mod user;
+mod watch;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,6 +51,8 @@ pub struct World {
     coverage: Coverage,
     /// A promise that broke in plain sight.
     broken: Option<String>,
+    /// A loss that was undone without proof.
+    undone: Option<String>,
     log: Option<Vec<String>>,
 }
 
@@ -64,6 +67,8 @@ pub struct Played {
     pub store_broken: Option<&'static str>,
     /// An answer of the store, or a push, or a record, that was none: what, if so.
     pub nonsense: Option<String>,
+    /// A loss that was undone without proof, or against somebody's will: how, if so.
+    pub undone: Option<String>,
     /// Somebody who waited got no answer, or something was left behind: what, if so.
     pub stuck: Option<String>,
     /// What happened how often.
@@ -77,13 +82,12 @@ pub struct Played {
 pub struct Coverage {
     /// Faults by class.
     pub faults: [u64; FaultKind::CLASSES.len()],
-    /// Requests or replies lost, doubled, delayed; pushes lost; grants; losses told; stale writes refused; cancelled asks; re-entries;
-    /// upgrades; revocations.
+    /// What the names in [`EVENTS`] say.
     pub events: [u64; EVENTS.len()],
 }
 
 /// What else is counted.
-pub const EVENTS: [&str; 11] = [
+pub const EVENTS: [&str; 18] = [
     "message lost",
     "message doubled",
     "message late",
@@ -95,6 +99,13 @@ pub const EVENTS: [&str; 11] = [
     "re-entry",
     "upgrade or downgrade",
     "revocation",
+    "audit",
+    "look",
+    "look that found nothing",
+    "lease end that was nearer",
+    "taken again",
+    "not taken again",
+    "holder ended or idle",
 ];
 
 /// Index into [`EVENTS`].
@@ -111,6 +122,13 @@ pub(crate) enum Count {
     Reentry,
     Change,
     Revocation,
+    Audit,
+    Look,
+    LookInVain,
+    NearerEnd,
+    TakenAgain,
+    NotTakenAgain,
+    HolderEnded,
 }
 
 impl Coverage {
@@ -171,6 +189,8 @@ pub(crate) enum Event {
     News(Who, Box<Push>),
     /// A machine's timer.
     Timer(Who),
+    /// A watchdog's round.
+    Audit(Who),
     /// A user looks at its slip.
     Wake(Who, usize, Slip),
     /// A user goes on with its script.
@@ -206,6 +226,7 @@ impl World {
             resource: world.resource,
             store_broken: world.server.broken,
             nonsense: world.server.nonsense,
+            undone: world.undone,
             stuck,
             coverage: world.coverage,
             log: world.log.unwrap_or_default(),
@@ -228,12 +249,16 @@ impl World {
             messages: 0,
             coverage: Coverage::default(),
             broken: None,
+            undone: None,
             log: keep_log.then(Vec::new),
             plan,
         };
         for user in 0..world.people.len() {
             let (client, at) = (world.plan.users[user].client, nanos(world.plan.users[user].at));
             world.schedule(at, Event::Step(Who { client, life: 0 }, user, user::Step::Ask(0)));
+        }
+        for client in 0..world.processes.len() {
+            world.schedule_audit(Who { client, life: 0 });
         }
         for (index, fault) in world.plan.faults.clone().into_iter().enumerate() {
             world.schedule(nanos(fault.at), Event::Fault(index));
@@ -272,9 +297,11 @@ impl World {
                 self.answer_arrives(who, call, Err(error));
             }
             Event::News(who, push) => {
+                self.note_order(who, &push.news);
                 self.feed(who.client, |now, machine| machine.handle_push(now, push.run, push.news));
             }
             Event::Timer(who) => self.timer_fires(who),
+            Event::Audit(who) => self.audit(who),
             Event::Wake(who, user, slip) => self.look(who, user, slip),
             Event::Step(who, user, step) => self.step(who, user, step),
             Event::Fault(index) => self.fault(index),
@@ -319,6 +346,7 @@ impl Event {
             | Self::Silence(who, _)
             | Self::News(who, _)
             | Self::Timer(who)
+            | Self::Audit(who)
             | Self::Wake(who, ..)
             | Self::Step(who, ..)
             | Self::InboxUp(who) => Some(*who),

@@ -14,7 +14,7 @@ use bandog_core::time::Moment;
 use crate::plan::{FaultKind, Plan};
 use crate::rng::Rng;
 
-use super::{Event, Nanos, Who, World, nanos};
+use super::{Count, Event, Nanos, Who, World, nanos};
 
 #[derive(Debug)]
 pub(super) struct Process {
@@ -115,6 +115,9 @@ impl World {
         let process = &mut self.processes[who.client];
         process.next_call += 1;
         let call = process.next_call;
+        if let Errand::Look { .. } = action.errand {
+            self.coverage.note(Count::Look);
+        }
         process.calls.insert(call, action.errand);
         let patience = process.local(self.now) + process.response;
         let silence = process.global(patience);
@@ -124,6 +127,7 @@ impl World {
 
     pub(super) fn answer_arrives(&mut self, who: Who, call: u64, result: Result<Reply, StoreError>) {
         if let Some(errand) = self.processes[who.client].calls.remove(&call) {
+            self.note_look(&errand, &result);
             self.feed(who.client, |now, machine| machine.handle_reply(now, errand, result));
         }
     }
@@ -136,8 +140,8 @@ impl World {
                     self.schedule(self.now + delay, Event::Wake(who, user, slip));
                 }
             }
-            Told::Lost(lost) => self.lost(who, lost.grip, &lost.reason),
-            _ => {}
+            Told::Lost(lost) => self.lost(who, &lost),
+            event => self.noticed(who, event),
         }
     }
 
@@ -211,6 +215,7 @@ impl World {
         let old = &self.processes[client];
         let (life, cut) = (old.life + 1, old.cut_until);
         self.processes[client] = Process { cut_until: cut, ..Process::new(&self.plan, client, life) };
+        self.schedule_audit(Who { client, life });
         self.return_to_work(client);
     }
 }

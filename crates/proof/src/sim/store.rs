@@ -1,12 +1,14 @@
 //! The store of a world: the real ledger or the real scripts, on a clock and in a memory that can fail.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound;
 
 use bandog_core::holder::{HolderId, PublicId};
 use bandog_core::ledger::Applied;
-use bandog_core::op::{Body, News, Op, RecordView, Upgrade, Verdict};
+use bandog_core::op::{Body, News, Op, RecordView, Revoke, Revoked, Target, Upgrade, Verdict};
 use bandog_core::store::StoreError;
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
+use bandog_core::token::Stamp;
 
 use crate::engine::{self, Engine, Kept};
 use crate::plan::{FaultKind, Plan};
@@ -27,6 +29,10 @@ pub(super) struct Server {
     copies: Option<VecDeque<Kept>>,
     /// Claims that were given up while their acquire was unanswered: they must never come to life.
     given_up: BTreeSet<HolderId>,
+    /// The stamp of the last hold that was revoked.
+    pub(super) revoked: Option<Stamp>,
+    /// Every stamp that was granted.
+    stamps: BTreeSet<Stamp>,
     /// A rule of the store that was seen broken.
     pub(super) broken: Option<&'static str>,
     /// An answer that was none.
@@ -45,6 +51,8 @@ impl Server {
             run: RunId(1),
             copies,
             given_up: BTreeSet::new(),
+            revoked: None,
+            stamps: BTreeSet::new(),
             broken: None,
             nonsense: None,
             down_until: 0,
@@ -81,7 +89,28 @@ impl Server {
             applied.reply.more = next.reply.more;
             applied.effects.extend(next.effects);
         }
+        self.note_stamps(&applied);
         Ok(applied)
+    }
+
+    fn note_stamps(&mut self, applied: &Applied) {
+        let answered = match &applied.reply.body {
+            Body::Verdict(verdict) => Some(verdict),
+            Body::Release(reply) => reply.again.as_ref(),
+            _ => None,
+        };
+        if let Some(Verdict::Granted(grant)) = answered {
+            self.stamps.insert(grant.stamp);
+        }
+        self.stamps.extend(applied.effects.iter().filter_map(|effect| match effect.news {
+            News::Granted { stamp, .. } => Some(stamp),
+            _ => None,
+        }));
+    }
+
+    /// Whether somebody was granted the lock between these two.
+    pub(super) fn granted_between(&self, one: Stamp, other: Stamp) -> bool {
+        one < other && self.stamps.range((Bound::Excluded(one), Bound::Excluded(other))).next().is_some()
     }
 
     fn audit(&mut self, now: Now, op: &Op, body: &Body, before: Option<Kept>) -> Result<(), String> {
@@ -97,6 +126,11 @@ impl Server {
                 if alive(verdict) && self.given_up.contains(&claim.id) =>
             {
                 self.broken.get_or_insert("a claim that was given up was served all the same");
+            }
+            (Op::Revoke(Revoke { target: Target::Stamp(stamp), .. }), Body::Revoked(answer))
+                if *answer != Revoked::NoSuchHolder =>
+            {
+                self.revoked = Some(*stamp);
             }
             (Op::Release(release), _) if release.not_after.is_some() => {
                 self.given_up.insert(release.id);

@@ -2,7 +2,7 @@
 
 use bandog_conformance::history::{Hold, OPEN};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Ask, Grip, HoldState, LossReason, Outcome, OwnerId, Recovery, Released, Slip, Vigil};
+use bandog_core::lock::{Ask, Grip, HoldState, Outcome, OwnerId, Released, Slip};
 use bandog_core::mode::Mode;
 use bandog_core::op::Patience;
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -11,6 +11,7 @@ use bandog_core::token::Token;
 
 use crate::plan::{End, Turn, User};
 
+use super::watch::Loss;
 use super::{Count, Event, Nanos, Who, World, nanos};
 
 /// One user.
@@ -19,6 +20,8 @@ pub(super) struct Person {
     script: User,
     pub(super) turn: usize,
     pub(super) state: State,
+    /// The loss that its guard tells of.
+    pub(super) loss: Option<Loss>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +68,7 @@ pub(crate) enum Step {
 
 impl Person {
     pub(super) fn new(script: User) -> Self {
-        Self { script, turn: 0, state: State::Away }
+        Self { script, turn: 0, state: State::Away, loss: None }
     }
 
     pub(super) fn has(&self, who: Who, slip: Slip) -> bool {
@@ -144,8 +147,8 @@ impl World {
             owner,
             reentrant: false,
             terms,
-            vigil: Vigil::default(),
-            recovery: Recovery::Notify,
+            vigil: script.vigil,
+            recovery: script.recovery,
         })
     }
 
@@ -182,6 +185,7 @@ impl World {
         self.say(|| format!("user {user} on p{} holds with token {token}", who.client));
         let record = self.record(user, token, script.mode, since);
         self.people[user].state = State::Holding(Held { who, grip, token, mode: script.mode, record });
+        self.people[user].loss = None;
         self.note_beliefs(who.client);
         for (index, (part, _)) in script.acts.iter().enumerate() {
             let at = self.now + nanos(script.hold) / 1000 * u64::from(*part);
@@ -275,31 +279,21 @@ impl World {
         self.schedule(self.now + rest, Event::Step(who, user, Step::Ask(turn)));
     }
 
-    /// Loss is told to whoever holds by this grip.
-    pub(super) fn lost(&mut self, who: Who, grip: Grip, reason: &LossReason) {
-        self.coverage.note(Count::Loss);
-        self.say(|| format!("p{} is told: {reason}", who.client));
-        let holders = self.people.iter().filter_map(Person::held);
-        let records: Vec<usize> =
-            holders.filter(|held| held.who == who && held.grip == grip).map(|held| held.record).collect();
-        for record in records {
-            let hold = &mut self.history.holds[record];
-            hold.lost_at = hold.lost_at.min(self.now);
-        }
-    }
-
     /// Writes down until when the users of a process believe.
     pub(super) fn note_beliefs(&mut self, client: usize) {
         let process = &self.processes[client];
         let local = process.local(self.now);
-        for held in self.people.iter().filter_map(Person::held).filter(|held| held.who.client == client) {
-            if held.who.life != process.life {
+        for person in &self.people {
+            let Some(held) = person.held().filter(|held| held.who == Who { client, life: process.life }) else {
                 continue;
-            }
+            };
             let hold = &mut self.history.holds[held.record];
             match process.machine.state(local, held.grip) {
                 Some(HoldState::Held { until } | HoldState::Uncertain { until }) => {
                     hold.deadline = process.global(until);
+                    if person.loss.is_some() {
+                        self.undone.get_or_insert_with(|| "a hold is held again after its loss was told".to_owned());
+                    }
                 }
                 Some(HoldState::Lost(_)) | None if hold.deadline == OPEN => hold.deadline = self.now,
                 Some(HoldState::Lost(_)) | None => {}

@@ -48,7 +48,8 @@ fn with_proof_it_is_held_again_under_a_new_token() {
 
 #[test]
 fn without_proof_it_stays_lost() {
-    for verdict in [overtaken(11), overtaken(0), Verdict::Busy(None)] {
+    let revoked = Verdict::Refused(Refusal::Revoked { reason: "asked".into() });
+    for verdict in [overtaken(11), overtaken(0), revoked, Verdict::Busy(None)] {
         let (mut lock, grip) = lapsed();
         lock.answer("release #1 again #2", again(verdict));
         assert_eq!(lock.state(grip), "lost: the lease ran out before it was renewed");
@@ -205,4 +206,14 @@ fn a_hold_that_comes_back_after_a_shutdown_is_released() {
     lock.machine.handle_close(lock.now);
     lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
     assert_eq!(lock.actions(), ["release #2"]);
+}
+
+#[test]
+fn an_order_that_comes_while_it_is_taken_again_is_followed() {
+    let (mut lock, grip) = lapsed();
+    lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+    assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire failed under 10"]);
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    assert!(lock.state(grip).starts_with("lost"));
+    assert_eq!((lock.actions(), lock.news()), (vec!["release #2".to_owned()], vec![]));
 }

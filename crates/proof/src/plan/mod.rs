@@ -1,7 +1,10 @@
 //! Everything that a seed decides, as data: so that it can be read, replayed, and cut down to what matters.
 
+mod watch;
+
 use std::time::Duration;
 
+use bandog_core::lock::{Recovery, Vigil};
 use bandog_core::mode::Mode;
 
 use crate::rng::Rng;
@@ -25,6 +28,8 @@ pub struct Plan {
     pub lease: Duration,
     /// The claim window.
     pub window: Duration,
+    /// The period of each client's watchdog, if it has one.
+    pub watch: Vec<Option<Duration>>,
 }
 
 /// A user of the lock in one process.
@@ -61,6 +66,10 @@ pub struct Turn {
     pub end: End,
     /// Pause before the next turn.
     pub rest: Duration,
+    /// What the watchdog watches.
+    pub vigil: Vigil,
+    /// What to do about a loss.
+    pub recovery: Recovery,
 }
 
 /// What a holder does.
@@ -82,6 +91,10 @@ pub enum Act {
     Revoke,
     /// Somebody else revokes it at once, giving up exclusion of belief.
     RevokeNow,
+    /// Says that it gets on.
+    Progress,
+    /// The task that the hold is bound to ends; the guard lives on.
+    TaskEnds,
 }
 
 /// How a hold ends.
@@ -194,7 +207,10 @@ impl Plan {
         let users = (0..rng.between(2, 8)).map(|_| user(&mut rng, clients, lease, kind)).collect();
         let faults = faults(&mut rng, clients, lease);
         let rates = (0..clients).map(|_| i64::try_from(rng.below(16_000)).unwrap_or(0) - 8000).collect();
-        Self { seed, clients, rates, users, faults, net: net(&mut rng), lease, window }
+        let net = net(&mut rng);
+        let mut plan = Self { seed, clients, rates, users, faults, net, lease, window, watch: Vec::new() };
+        watch::watch(&mut Rng::new(seed).fork(2), &mut plan);
+        plan
     }
 
     /// Whether belief must be exclusive: nothing in the plan breaks an assumption of that promise.
@@ -245,7 +261,8 @@ fn turn(rng: &mut Rng, lease: Duration, kind: u64) -> Turn {
     let end = if rng.chance(15) { End::Leak } else { rng.pick(&[End::Release, End::Drop]) };
     let rest = rng.time(Duration::ZERO, lease / 2);
     let (fair, only_try, fixed) = (rng.chance(300), rng.chance(100), rng.chance(100));
-    Turn { mode, fair, only_try, wait, fixed, hold, cancel_after, acts, end, rest }
+    let (vigil, recovery) = (Vigil::default(), Recovery::Notify);
+    Turn { mode, fair, only_try, wait, fixed, hold, cancel_after, acts, end, rest, vigil, recovery }
 }
 
 fn mode(rng: &mut Rng, kind: u64) -> Mode {
