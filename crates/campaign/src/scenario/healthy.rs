@@ -7,7 +7,7 @@ use crate::crew::wrong;
 use crate::report::Report;
 use crate::stage::Stage;
 
-use super::hoard::{Hoard, LEASE, let_pass};
+use super::hoard::{Hoard, LEASE, OFF_BEAT, let_pass};
 
 const HOLDS: u64 = 1_000;
 
@@ -15,6 +15,7 @@ pub(super) fn play(orders: &Orders) -> io::Result<Report> {
     let stage = Stage::new("healthy", usize::try_from(orders.seconds).unwrap_or(usize::MAX), orders)?;
     let holds = orders.holds.unwrap_or(HOLDS);
     let mut hoard = Hoard::start(&stage, 0, holds, LEASE)?;
+    std::thread::sleep(OFF_BEAT);
     let before = hoard.meter()?;
     // Once the watchdog knows the connections that are to break: before, the next are the first it sees.
     let calm = if stage.broken { orders.seconds / 2 } else { orders.seconds };

@@ -138,6 +138,9 @@ impl Meter {
     }
 }
 
+/// What is counted begins and ends between renewals: at the defaults they come every 10 s after the grant, all at once.
+pub(super) const OFF_BEAT: Duration = Duration::from_secs(2);
+
 /// Lets time go by, in view of whoever watches the progress.
 pub(super) fn let_pass(stage: &Stage, seconds: u64) -> io::Result<()> {
     for second in 1..=seconds {

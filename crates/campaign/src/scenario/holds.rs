@@ -7,7 +7,7 @@ use crate::args::Orders;
 use crate::report::Report;
 use crate::stage::Stage;
 
-use super::hoard::{Hoard, LEASE, let_pass};
+use super::hoard::{Hoard, LEASE, OFF_BEAT, let_pass};
 
 const HOLDS: u64 = 10_000;
 const LEASES: u32 = 5;
@@ -24,6 +24,7 @@ pub(super) fn play(orders: &Orders) -> io::Result<Report> {
 
 fn at_defaults(stage: &Stage, orders: &Orders, holds: u64, report: &mut Report) -> io::Result<()> {
     let mut hoard = Hoard::start(stage, 1, holds, LEASE)?;
+    std::thread::sleep(OFF_BEAT);
     let before = hoard.meter()?;
     if stage.broken {
         hoard.harm();
