@@ -126,6 +126,11 @@ impl Default for Way {
 }
 
 impl Way {
+    /// It is not open, and nobody has asked for it.
+    pub(super) fn rest(&mut self) {
+        (self.up, self.round_trip, self.error) = (true, None, None);
+    }
+
     /// What is known after another probe.
     pub(super) fn after(known: &Self, probed: Result<(Pulse, Duration), StoreError>) -> Self {
         match probed {

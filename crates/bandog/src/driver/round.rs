@@ -123,22 +123,25 @@ impl Driver {
         if self.is_closed() {
             return;
         }
-        // The connection for claims is opened where they are made: not here.
+        // The connection for claims is opened where they are made: not here. Closed, it is no trouble.
         if self.store.is_open(Which::Calls) {
             self.check_way(Link::Claims, Arc::clone(&self.store), Which::Calls).await;
+        } else {
+            self.watchdog.note(|log| log.ways[Link::Claims as usize].rest());
         }
         self.check_way(Link::Renewals, self.renewals(), Which::Calls).await;
         self.check_way(Link::Inbox, Arc::clone(&self.store), Which::News).await;
     }
 
     async fn check_way(self: &Arc<Self>, link: Link, store: Arc<dyn Store>, which: Which) {
-        let mut way = self.probe(&store, which).await;
+        // The renewal thread may stand still meanwhile: that is for the next round to find.
+        let Some(mut way) = self.probe(&store, which).await else { return };
         if let Err(error) = &way {
             let error = error.clone();
             self.found(Check::Connection, None, || format!("the connection for {link}: {error}"));
             // Where calls are lost, one is left closed: the next call opens it where it belongs.
             if which == Which::News || link == Link::Renewals {
-                way = self.probe(&store, which).await;
+                way = self.probe(&store, which).await.unwrap_or(way);
             }
             self.recovered(Strategy::Repair, way.is_ok() || link == Link::Claims, None, None);
         }
@@ -151,17 +154,20 @@ impl Driver {
         self.watchdog.note(|log| log.ways[link as usize] = seen);
     }
 
-    /// Runs on the renewal thread: a connection that is opened for it belongs there.
-    async fn probe(self: &Arc<Self>, store: &Arc<dyn Store>, which: Which) -> Result<(Pulse, Duration), StoreError> {
+    /// Runs on the renewal thread: a connection that is opened for it belongs there. `None` when that does not answer.
+    async fn probe(
+        self: &Arc<Self>,
+        store: &Arc<dyn Store>,
+        which: Which,
+    ) -> Option<Result<(Pulse, Duration), StoreError>> {
         let began = self.clock.now();
-        let patience = self.clock.clone();
-        let limit = began + self.settings.response;
+        let (clock, limit) = (self.clock.clone(), began + self.settings.response);
         let (store, (tell, told)) = (Arc::clone(store), oneshot::channel());
         self.keeper.spawn(async move {
-            let probed = first(shielded("a store", store.probe(which)), patience.sleep_until(limit)).await.flatten();
+            let probed = first(shielded("a store", store.probe(which)), clock.sleep_until(limit)).await.flatten();
             drop(tell.send(probed.unwrap_or_else(|| Err(StoreError::unknown("no answer in time")))));
         });
-        let pulse = told.await.unwrap_or_else(|_| Err(StoreError::unknown("the renewal thread ended")))?;
-        Ok((pulse, self.clock.now().since(began)))
+        let pulse = first(told, self.clock.sleep_until(limit + self.watchdog.period())).await?.ok()?;
+        Some(pulse.map(|pulse| (pulse, self.clock.now().since(began))))
     }
 }
