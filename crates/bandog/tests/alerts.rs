@@ -12,7 +12,7 @@ fn alerts(events: &mut Events) -> Vec<Alert> {
 }
 
 fn client(world: &World, defaults: LockConfig) -> Locks {
-    Locks::builder().store(world.store.clone()).clock(world.clock.clock()).defaults(defaults).build().unwrap()
+    Locks::builder().store(world.store.clone()).clock(world.clock.clock()).defaults(defaults).build().expect("a client")
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ impl Driver {
 
     /// The renewal thread answers, and serves its timers. If not, another takes over.
     async fn check_renewal(self: &Arc<Self>) {
-        let grace = self.settings.response.min(self.watchdog.period());
+        let grace = self.settings.response;
         let what = match self.keeper_answers(grace).await {
             Some(true) if self.keeper.overdue(self.clock.now()) <= grace => {
                 return self.watchdog.note(|log| log.stalled = None);

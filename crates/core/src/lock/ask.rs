@@ -104,6 +104,15 @@ pub enum Recovery {
     Reacquire,
 }
 
+impl Vigil {
+    // Asked at every hand-off.
+    #[inline]
+    pub(super) fn watches_holds(&self) -> bool {
+        let Self { max_hold, progress, alert_hold, alert_wait: _, alert_renewal } = self;
+        max_hold.is_some() || progress.is_some() || alert_hold.is_some() || alert_renewal.is_some()
+    }
+}
+
 impl Ask {
     /// The length of the lease.
     pub fn lease(&self) -> Lease {

@@ -39,10 +39,9 @@ pub(super) struct Care {
 
 impl Care {
     pub(super) fn of(now: Moment, ask: &Ask) -> Option<Box<Self>> {
-        let vigil = Vigil { alert_wait: None, ..ask.vigil };
-        let needed = vigil != Vigil::default() || ask.recovery == Recovery::Reacquire;
-        needed
-            .then(|| Box::new(Self { vigil, progressed: now, origin: None, regain: None, alerted: Alerted::default() }))
+        let needed = ask.vigil.watches_holds() || ask.recovery == Recovery::Reacquire;
+        let (vigil, alerted) = (ask.vigil, Alerted::default());
+        needed.then(|| Box::new(Self { vigil, progressed: now, origin: None, regain: None, alerted }))
     }
 
     pub(super) fn retry_at(&self) -> Option<Moment> {

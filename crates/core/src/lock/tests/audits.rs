@@ -223,12 +223,13 @@ fn what_was_long_and_ended_between_two_rounds_is_told_at_its_end() {
 #[test]
 fn a_late_renewal_is_told_once_while_it_lasts_and_the_next_anew() {
     let (mut lock, _) = Lock::held(watched(Vigil { alert_renewal: Some(millis(1_000)), ..Vigil::default() }));
-    for _ in 0..2 {
-        lock.wait(10_000);
+    for due in [10_000, 20_000] {
+        lock.wait(due - lock.now.millis());
         assert_eq!(lock.actions(), ["renew #1"]);
         lock.pause(1_500);
         lock.audit();
         lock.audit();
+        lock.actions();
         lock.answer("renew #1", renewed(10));
         let news = lock.news();
         assert!(matches!(&news[..], [told] if told.starts_with("RenewedLong")), "{news:?}");

@@ -12,6 +12,7 @@ mod passing;
 mod pushes;
 mod regains;
 mod signals;
+mod table;
 mod upgrades;
 
 use std::sync::Arc;
