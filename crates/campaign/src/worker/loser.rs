@@ -36,7 +36,7 @@ struct Loser {
 pub(super) fn play(duty: &Duty) -> io::Result<()> {
     let (runtime, ends) = (runtime()?, Arc::<Ends>::default());
     let locks = runtime.block_on(connect(duty, &ends))?;
-    let loser = Loser { locks, ends, beat: Beat::start(), numb: duty.broken == Some(Break::Numb) };
+    let loser = Loser { locks, ends, beat: Arc::new(Beat::start()?), numb: duty.broken == Some(Break::Numb) };
     let mut holds = Vec::new();
     say(format_args!("ready"));
     while let Some(line) = listen() {
