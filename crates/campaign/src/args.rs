@@ -43,6 +43,12 @@ pub(crate) enum Named {
     Fifo(Orders),
     /// Every push is dropped: each waiter finds its grant with a heartbeat.
     Deaf(Orders),
+    /// Hold many locks at default settings: no check of the watchdog finds anything.
+    Healthy(Orders),
+    /// Stop and kill the server, delete keys, pause the client: `lost()` resolves before the lease ends.
+    Lead(Orders),
+    /// Hold 10,000 locks: what it costs, and that none is lost, also while the runtime is blocked for five leases.
+    Holds(Orders),
 }
 
 impl Named {
@@ -54,21 +60,33 @@ impl Named {
             Self::Lockset(orders) => (Scenario::Lockset, orders),
             Self::Fifo(orders) => (Scenario::Fifo, orders),
             Self::Deaf(orders) => (Scenario::Deaf, orders),
+            Self::Healthy(orders) => (Scenario::Healthy, orders),
+            Self::Lead(orders) => (Scenario::Lead, orders),
+            Self::Holds(orders) => (Scenario::Holds, orders),
         }
     }
 }
 
 #[derive(Debug, Clone, Group)]
 pub(crate) struct Orders {
-    /// How many kills, stops, updates, grants or waits [default: 1,000; 2,000 updates; 10,000 grants; 10,000 waits].
+    /// How many kills, stops, losses, updates, grants or waits [default: 1,000; 2,000 updates; 10,000 grants; 10,000 waits].
     #[arg(long)]
     pub(crate) count: Option<usize>,
-    /// How many locks go through it at once, for kill, head and stop.
+    /// How many locks go through it at once, for kill, head and stop; how many servers, for lead, which has 6 at most.
     #[arg(long, default_value_t = 24)]
     pub(crate) lanes: usize,
     /// How much later than its bound something may be; for machines that are busy with other things.
     #[arg(long, default_value = "100ms", value_parser = humantime::parse_duration)]
     pub(crate) slack: Duration,
+    /// How many locks are held at once, for healthy and holds [default: 1,000; 10,000].
+    #[arg(long)]
+    pub(crate) holds: Option<u64>,
+    /// For how many seconds they are held at default settings.
+    #[arg(long, default_value_t = 60)]
+    pub(crate) seconds: u64,
+    /// The lease while the runtime is blocked, for holds.
+    #[arg(long, default_value = "3s", value_parser = humantime::parse_duration)]
+    pub(crate) lease: Duration,
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -86,6 +104,8 @@ pub(crate) enum Break {
     Blind,
     /// Does not ask to be fair, and tells wrong times of its releases.
     Unfair,
+    /// Hears of its losses too late, and believes in its holds meanwhile.
+    Numb,
 }
 
 /// What a worker is for.
@@ -99,6 +119,10 @@ pub(crate) enum Role {
     Line,
     /// Holds or waits for many locks at once.
     Crowd,
+    /// Holds locks until they are lost, and tells when it heard of it.
+    Loser,
+    /// Holds many locks, and tells how its client is.
+    Hoard,
 }
 
 /// How a worker uses the library.

@@ -8,7 +8,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds on the one clock of this machine.
 pub(crate) fn nanos() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    read(ClockId::Monotonic)
+}
+
+/// The same on the clock that leases are counted by: CLOCK_BOOTTIME, as one for all processes as the other.
+pub(crate) fn boot() -> u64 {
+    read(ClockId::Boottime)
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 

@@ -89,6 +89,11 @@ impl Worker {
         numbers(&line, word).ok_or_else(|| wrong(format!("a worker was to say {word:?} and said {line:?}")))
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn stop(&self) -> io::Result<()> {
         Ok(kill_process(Pid::from_child(&self.process), Signal::STOP)?)
     }

@@ -7,6 +7,7 @@
 mod args;
 mod clock;
 mod crew;
+mod meter;
 mod report;
 mod resource;
 mod scenario;

@@ -11,7 +11,7 @@ pub(crate) struct Report {
     pub(crate) scenario: &'static str,
     pub(crate) bars: Vec<Bar>,
     pub(crate) spreads: Vec<(&'static str, Spread)>,
-    pub(crate) figures: Vec<(&'static str, String)>,
+    pub(crate) figures: Vec<(String, String)>,
     /// The longest that a thread slept beyond what it asked for.
     pub(crate) stall: Duration,
     pub(crate) took: Duration,
@@ -39,8 +39,8 @@ impl Report {
         self.bars.push(Bar { what: what.into(), limit: limit.into(), seen: seen.into(), passed });
     }
 
-    pub(crate) fn figure(&mut self, what: &'static str, value: impl ToString) {
-        self.figures.push((what, value.to_string()));
+    pub(crate) fn figure(&mut self, what: impl Into<String>, value: impl ToString) {
+        self.figures.push((what.into(), value.to_string()));
     }
 
     pub(crate) fn spread(&mut self, what: &'static str, values: impl IntoIterator<Item = u64>) {
@@ -56,7 +56,7 @@ impl Report {
             |Bar { what, limit, seen, passed }| json!({ "what": what, "limit": limit, "seen": seen, "passed": passed }),
         );
         let spreads = self.spreads.iter().map(|(what, spread)| ((*what).to_owned(), spread.json()));
-        let figures = self.figures.iter().map(|(what, value)| ((*what).to_owned(), Value::from(value.as_str())));
+        let figures = self.figures.iter().map(|(what, value)| (what.clone(), Value::from(value.as_str())));
         json!({
             "scenario": self.scenario,
             "passed": self.passed(),

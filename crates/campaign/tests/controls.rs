@@ -14,6 +14,9 @@ static CONTROLS: LazyLock<AtOnce> = LazyLock::new(|| {
         "lockset --count=150",
         "fifo --count=1000",
         "deaf --count=1000",
+        "healthy --seconds=14 --holds=100",
+        "lead --count=32 --lanes=2",
+        "holds --seconds=12 --holds=100 --lease=1s",
     ];
     AtOnce::start(&controls, "--slack=1s --broken")
 });
@@ -53,4 +56,19 @@ fn unfair_waiters_and_overlaps_are_noticed() {
 #[test]
 fn slow_heartbeats_and_pushes_that_arrive_are_noticed() {
     fails("deaf");
+}
+
+#[test]
+fn a_vanished_record_and_a_broken_connection_are_noticed() {
+    fails("healthy");
+}
+
+#[test]
+fn losses_told_late_and_beliefs_after_a_pause_are_noticed() {
+    fails("lead");
+}
+
+#[test]
+fn lost_holds_are_noticed_also_while_the_runtime_is_blocked() {
+    fails("holds");
 }

@@ -16,6 +16,9 @@ static SLICES: LazyLock<AtOnce> = LazyLock::new(|| {
         "lockset --count=150",
         "fifo --count=1000",
         "deaf --count=1000",
+        "healthy --seconds=12 --holds=200",
+        "lead --count=48 --lanes=3",
+        "holds --seconds=6 --holds=1000 --lease=2s",
     ];
     AtOnce::start(&slices, "--slack=2s")
 });
@@ -54,4 +57,19 @@ fn nobody_is_passed_by_who_came_later() {
 #[test]
 fn the_deaf_are_served_by_heartbeats() {
     passes("deaf");
+}
+
+#[test]
+fn a_healthy_client_has_no_findings() {
+    passes("healthy");
+}
+
+#[test]
+fn losses_are_told_before_the_lease_ends() {
+    passes("lead");
+}
+
+#[test]
+fn many_holds_are_kept_also_while_the_runtime_is_blocked() {
+    passes("holds");
 }

@@ -1,14 +1,14 @@
 //! The handle that people hold: it turns calls of the contract into calls on its lane.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Reply};
 use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, StoreError, Way};
-use bandog_core::time::LeaseTime;
+use bandog_core::time::{LeaseTime, Moment};
 
 use crate::clock::{self, ServerClock};
 use crate::codec::Codec;
@@ -37,6 +37,8 @@ pub(crate) struct Site {
     pub(crate) codec: Codec,
     pub(crate) clock: ServerClock,
     warned: AtomicBool,
+    /// Nanoseconds of the time when a connection was last opened, by whichever lane or for news.
+    reached: AtomicU64,
 }
 
 /// What all lanes of one store have in common.
@@ -57,8 +59,8 @@ impl RedisStore {
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
         let client = config.client()?;
         let codec = Codec::new(config.keys(), config.limits.clone());
-        let (clock, warned) = (ServerClock::default(), AtomicBool::new(false));
-        let site = Arc::new(Site { config, client, codec, clock, warned });
+        let (clock, warned, reached) = (ServerClock::default(), AtomicBool::new(false), AtomicU64::new(0));
+        let site = Arc::new(Site { config, client, codec, clock, warned, reached });
         let inboxes = Inboxes::new(Arc::clone(&site));
         let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), inboxes }));
         let answered = lane.ask(probe(&site.config)).await?;
@@ -68,6 +70,16 @@ impl RedisStore {
 }
 
 impl Site {
+    /// A connection was opened.
+    pub(crate) fn note_reached(&self, now: Moment) {
+        self.reached.fetch_max(now.nanos(), Ordering::AcqRel);
+    }
+
+    /// Whether one was opened after that time: then the server is there again.
+    pub(crate) fn was_reached_since(&self, time: Moment) -> bool {
+        self.reached.load(Ordering::Acquire) > time.nanos()
+    }
+
     /// Says that the server is risky, once.
     pub(crate) fn warn(&self, risk: &str) {
         if !self.warned.swap(true, Ordering::Relaxed) {

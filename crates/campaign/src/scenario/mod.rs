@@ -4,7 +4,12 @@ mod deaf;
 mod ending;
 mod fifo;
 mod head;
+mod healthy;
+mod hoard;
+mod holds;
 mod kill;
+mod lead;
+mod leads;
 mod lockset;
 mod puppets;
 mod stop;
@@ -23,11 +28,23 @@ pub(crate) enum Scenario {
     Lockset,
     Fifo,
     Deaf,
+    Healthy,
+    Lead,
+    Holds,
 }
 
 impl Scenario {
-    pub(crate) const ALL: &'static [Self] =
-        &[Self::Kill, Self::Head, Self::Stop, Self::Lockset, Self::Fifo, Self::Deaf];
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::Kill,
+        Self::Head,
+        Self::Stop,
+        Self::Lockset,
+        Self::Fifo,
+        Self::Deaf,
+        Self::Healthy,
+        Self::Lead,
+        Self::Holds,
+    ];
 
     pub(crate) fn play(self, orders: &Orders) -> io::Result<Report> {
         let count = |usual: usize| orders.count.unwrap_or(usual);
@@ -38,6 +55,9 @@ impl Scenario {
             Self::Lockset => lockset::play(count(2_000), orders),
             Self::Fifo => fifo::play(count(10_000), orders),
             Self::Deaf => deaf::play(count(10_000), orders),
+            Self::Healthy => healthy::play(orders),
+            Self::Lead => lead::play(count(1_000), orders),
+            Self::Holds => holds::play(orders),
         }
     }
 }
@@ -51,6 +71,9 @@ impl fmt::Display for Scenario {
             Self::Lockset => "lockset",
             Self::Fifo => "fifo",
             Self::Deaf => "deaf",
+            Self::Healthy => "healthy",
+            Self::Lead => "lead",
+            Self::Holds => "holds",
         })
     }
 }

@@ -1,16 +1,23 @@
 //! The library in either style, behind one face: for workers that do one thing at a time per thread.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bandog::{Guard, Locks, blocking};
+use bandog_redis::{RedisConfig, RedisStore};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Duty, Style};
 use crate::crew::wrong;
 
+use super::observed::{Notebook, Observed};
+
 /// Longer than anything here can take: who waits for longer has found a bug.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Threads of a worker's runtime.
+pub(super) const WORKERS: usize = 2;
 
 pub(super) enum Client {
     Async(Runtime, Locks),
@@ -74,9 +81,18 @@ impl Grip<'_> {
     }
 }
 
+/// A client whose calls go through a notebook.
+pub(super) async fn connect<N: Notebook>(duty: &Duty, notes: &Arc<N>) -> io::Result<Locks> {
+    let (config, _) = RedisConfig::from_url(&duty.url).map_err(|error| wrong(error.to_string()))?;
+    let store = RedisStore::connect(config).await.map_err(|error| wrong(error.to_string()))?;
+    let lease = format!("{}ms", duty.lease.as_millis());
+    let built = Locks::builder().store(Observed::new(store, notes)).set("lease", &lease).and_then(|it| it.build());
+    built.map_err(|error| wrong(error.to_string()))
+}
+
 /// A runtime as services have it, small because there are many workers.
 pub(super) fn runtime() -> io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build()
+    Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()
 }
 
 /// The store's address with the worker's options.

@@ -4,18 +4,18 @@
 //! was told at TOLD that it is queued, 2 for one whose own claim was never seen.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bandog::{Guard, Locks, blocking};
-use bandog_redis::{RedisConfig, RedisStore};
 use tokio::runtime::Runtime;
 
 use crate::args::{Break, Duty, Style};
 use crate::clock::{below, nanos, up_to};
 use crate::crew::wrong;
 
-use super::client::{PATIENCE, runtime};
-use super::observed::{Note, Notes, Observed, take};
+use super::client::{PATIENCE, connect, runtime};
+use super::places::{Place, Places};
 use super::{listen, say};
 
 const HOLD: Duration = Duration::from_millis(1);
@@ -25,19 +25,19 @@ const LIE: u64 = 20_000_000;
 struct Hand {
     owner: u64,
     locks: Locks,
-    notes: Notes,
+    places: Arc<Places>,
     duty: Duty,
 }
 
 pub(super) fn play(duty: &Duty) -> io::Result<()> {
-    let (runtime, notes) = (runtime()?, Notes::default());
-    let locks = runtime.block_on(connect(duty, &notes))?;
+    let (runtime, places) = (runtime()?, Arc::<Places>::default());
+    let locks = runtime.block_on(connect(duty, &places))?;
     say(format_args!("ready"));
     listen();
     let hands = (0..duty.hands).map(|hand| Hand {
         owner: duty.number << 16 | hand,
         locks: locks.clone(),
-        notes: Notes::clone(&notes),
+        places: Arc::clone(&places),
         duty: duty.clone(),
     });
     match duty.style {
@@ -47,14 +47,6 @@ pub(super) fn play(duty: &Duty) -> io::Result<()> {
     runtime.block_on(locks.shutdown()).map_err(|error| wrong(error.to_string()))?;
     say(format_args!("done"));
     Ok(())
-}
-
-async fn connect(duty: &Duty, notes: &Notes) -> io::Result<Locks> {
-    let (config, _) = RedisConfig::from_url(&duty.url).map_err(|error| wrong(error.to_string()))?;
-    let store = RedisStore::connect(config).await.map_err(|error| wrong(error.to_string()))?;
-    let lease = format!("{}ms", duty.lease.as_millis());
-    let built = Locks::builder().store(Observed::new(store, notes)).set("lease", &lease).and_then(|it| it.build());
-    built.map_err(|error| wrong(error.to_string()))
 }
 
 fn tasks(runtime: &Runtime, hands: impl Iterator<Item = Hand>) -> io::Result<()> {
@@ -106,10 +98,10 @@ impl Hand {
     /// What is known of a hold once it is granted.
     fn turn(&self, lock: u64, asked: u64, guard: &Guard) -> String {
         let granted = nanos();
-        let note = guard.hold().holder().and_then(|id| take(&self.notes, id));
-        let (asked, place, told) = match note.filter(|note| note.sent >= asked) {
-            Some(Note { sent, told: Some(told) }) => (sent, 1, told),
-            Some(Note { sent, told: None }) => (sent, 0, 0),
+        let place = guard.hold().holder().and_then(|id| self.places.take(id));
+        let (asked, place, told) = match place.filter(|place| place.sent >= asked) {
+            Some(Place { sent, told: Some(told) }) => (sent, 1, told),
+            Some(Place { sent, told: None }) => (sent, 0, 0),
             None => (asked, 2, 0),
         };
         format!("{lock} {} {} {asked} {granted} {place} {told}", self.owner, guard.token())

@@ -3,10 +3,16 @@
 //! It ends when its ear is closed, and is killed by the kernel when the thread that started it dies, so that no stopped
 //! worker outlives the campaign.
 
+mod beat;
 mod client;
+mod counts;
 mod crowd;
+mod ends;
+mod hoard;
 mod line;
+mod loser;
 mod observed;
+mod places;
 mod puppet;
 mod writer;
 
@@ -35,6 +41,8 @@ fn play(duty: &Duty) -> io::Result<()> {
         Role::Writer => writer::play(duty),
         Role::Line => line::play(duty),
         Role::Crowd => crowd::play(duty),
+        Role::Loser => loser::play(duty),
+        Role::Hoard => hoard::play(duty),
     }
 }
 

@@ -1,64 +1,63 @@
-//! The Redis store with a note of when each claim went out and when it was told of its place.
+//! A store with a notebook: every call is noted where it goes out and where its answer comes back.
 //!
-//! The store's queue decides who is first, so this is where coming and going must be seen: between the note of sending and the
-//! note of the answer the claim got its place.
+//! What is noted, and what for, is the notebook's matter: [places](super::places), [lease ends](super::ends),
+//! [counts](super::counts).
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
-use bandog_core::holder::{InboxId, PublicId};
+use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Op, Reply, Verdict};
+use bandog_core::op::{Op, Reply};
 use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog_core::time::LeaseTime;
 
-use crate::clock::nanos;
+/// What is noted of calls.
+pub(super) trait Notebook: Send + Sync + 'static {
+    /// What is known of a call when it goes out, until it is answered.
+    type Mark: Send + 'static;
 
-/// What was noted of claims, by the id that people see.
-pub(super) type Notes = Arc<Mutex<HashMap<PublicId, Note>>>;
+    /// A call goes out.
+    fn sent(&self, op: &Op) -> Self::Mark;
 
-/// One claim.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Note {
-    pub(super) sent: u64,
-    /// When it was answered "queued", if it was.
-    pub(super) told: Option<u64>,
+    /// It was answered.
+    fn answered(&self, mark: Self::Mark, reply: &Reply);
+
+    /// Something goes out that is waited for: a call, several together, or a probe.
+    fn trip(&self) {}
 }
 
-pub(super) struct Observed {
+pub(super) struct Observed<N> {
     store: Arc<dyn Store>,
-    notes: Notes,
+    notes: Arc<N>,
 }
 
-impl Observed {
-    pub(super) fn new(store: impl Store, notes: &Notes) -> Self {
+impl<N> Observed<N> {
+    pub(super) fn new(store: impl Store, notes: &Arc<N>) -> Self {
         Self { store: Arc::new(store), notes: Arc::clone(notes) }
     }
 }
 
-/// Takes the note of a claim, which is needed once.
-pub(super) fn take(notes: &Notes, id: PublicId) -> Option<Note> {
-    notes.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
-}
-
-impl Store for Observed {
+impl<N: Notebook> Store for Observed<N> {
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        let id = claimed(&op);
-        if let Some(id) = id {
-            // A claim that is sent again keeps its first note.
-            let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.entry(id).or_insert_with(|| Note { sent: nanos(), told: None });
-        }
-        let (answer, notes) = (self.store.apply(name, op), Arc::clone(&self.notes));
+        self.notes.trip();
+        let (mark, notes) = (self.notes.sent(&op), Arc::clone(&self.notes));
+        let answer = self.store.apply(name, op);
+        Box::pin(async move { answer.await.inspect(|reply| notes.answered(mark, reply)) })
+    }
+
+    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
+        self.notes.trip();
+        let marks: Vec<N::Mark> = calls.iter().map(|(_, op)| self.notes.sent(op)).collect();
+        let (answers, notes) = (self.store.batch(calls), Arc::clone(&self.notes));
         Box::pin(async move {
-            let reply = answer.await?;
-            if let Some(id) = id.filter(|_| is_queued(&reply)) {
-                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                // None when its grant was faster than this answer, and its hold is over.
-                notes.entry(id).and_modify(|note| note.told = note.told.or_else(|| Some(nanos())));
+            let answers = answers.await;
+            for (mark, answer) in marks.into_iter().zip(&answers) {
+                if let Ok(reply) = answer {
+                    notes.answered(mark, reply);
+                }
             }
-            Ok(reply)
+            answers
         })
     }
 
@@ -67,15 +66,12 @@ impl Store for Observed {
     }
 
     fn probe(&self, way: Way) -> Answer<Pulse> {
+        self.notes.trip();
         self.store.probe(way)
     }
 
     fn is_open(&self, way: Way) -> bool {
         self.store.is_open(way)
-    }
-
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.store.batch(calls)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -95,29 +91,13 @@ impl Store for Observed {
     }
 }
 
-fn claimed(op: &Op) -> Option<PublicId> {
-    match op {
-        Op::Acquire(claim) => Some(claim.id.public()),
-        Op::Release(release) => release.again.as_ref().map(|claim| claim.id.public()),
-        _ => None,
-    }
-}
-
-fn is_queued(reply: &Reply) -> bool {
-    match &reply.body {
-        Body::Verdict(verdict) => matches!(verdict, Verdict::Queued(_)),
-        Body::Release(reply) => matches!(reply.again, Some(Verdict::Queued(_))),
-        _ => false,
-    }
-}
-
-impl fmt::Debug for Observed {
+impl<N> fmt::Debug for Observed<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.store, f)
     }
 }
 
-impl fmt::Display for Observed {
+impl<N> fmt::Display for Observed<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.store, f)
     }

@@ -60,7 +60,7 @@ pub(super) struct Parting {
     lane: Lane,
     slip: Option<Slip>,
     attempt: u32,
-    /// Whether an earlier try may have been executed.
+    /// Whether another try, or the release that answers a late push, may have been executed before it.
     resent: bool,
     pub(super) retry_at: Option<Moment>,
     /// When the store has forgotten the hold by itself.
@@ -270,6 +270,8 @@ impl Machine {
 
     /// Releases an id that nobody here knows any more.
     pub(super) fn part_unknown(&mut self, now: Moment, id: HolderId) {
+        // It may overtake a release that is under way, on its other lane: that one then finds nothing, and nothing is lost.
+        self.partings.iter_mut().filter(|(_, parting)| parting.id == id).for_each(|(_, parting)| parting.resent = true);
         let key = self.part(now, id, None, self.settings.window, Lane::Renewals);
         self.partings[key].unknown = true;
     }

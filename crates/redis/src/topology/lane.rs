@@ -46,8 +46,9 @@ struct State {
 
 enum Phase {
     Closed,
-    /// It could not be opened; nobody tries again before.
+    /// It could not be opened; nobody tries again before, unless another lane has reached the server since.
     Resting {
+        since: Moment,
         until: Moment,
         why: StoreError,
     },
@@ -184,8 +185,9 @@ impl Lane {
             return Ok(Handed::Sent(start(link, opening, commands)));
         }
         let now = clock::now();
-        if let Phase::Resting { until, why } = &state.phase
+        if let Phase::Resting { since, until, why } = &state.phase
             && now < *until
+            && !self.shared.site.was_reached_since(*since)
         {
             return Err(why.clone());
         }
@@ -284,7 +286,8 @@ impl State {
     fn rest(&mut self, why: StoreError) {
         let pause: Duration = Backoff::default().delay(self.failures, self.jitter.next());
         self.failures = self.failures.saturating_add(1);
-        self.phase = Phase::Resting { until: clock::now() + pause, why };
+        let since = clock::now();
+        self.phase = Phase::Resting { since, until: since + pause, why };
     }
 }
 

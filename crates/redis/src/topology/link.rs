@@ -92,6 +92,7 @@ impl Link {
             return Err(super::refused(&site.config, None, text));
         }
         link.run = facts.run;
+        site.note_reached(clock::now());
         Ok(link)
     }
 

@@ -242,3 +242,21 @@ fn a_request_inside_a_runtime_that_has_ended_is_answered() {
     });
     told.recv_timeout(std::time::Duration::from_secs(10)).expect("the lane is not stuck");
 }
+
+#[test]
+fn a_lane_does_not_rest_when_another_has_reached_the_server() {
+    crate::support::on_a_server(async |server| {
+        let store = crate::support::store(&server.url()).await;
+        let (lane, name) = (store.lane(), LockName::new("job").unwrap());
+        let inspect = |store: &dyn Store| store.apply(name.clone(), Op::Inspect);
+        server.kill();
+        // Tried again and again, until it rests for long.
+        for _ in 0..200 {
+            inspect(&*lane).await.unwrap_err();
+            tokio::time::sleep(ms(5)).await;
+        }
+        server.restart();
+        while inspect(&store).await.is_err() {}
+        inspect(&*lane).await.unwrap();
+    });
+}

@@ -105,6 +105,24 @@ fn a_push_for_a_claim_that_was_given_up_is_released_again() {
 }
 
 #[test]
+fn a_release_that_a_late_push_doubles_is_no_loss() {
+    let (mut lock, slip) = Lock::queued(writer());
+    lock.wait(1_000);
+    lock.actions();
+    lock.answer("heartbeat #1", standing(Standing::Granted(grant(11, 2_000, NOBODY))));
+    let grip = lock.grip(slip);
+    let Released::Later(slip) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
+    assert_eq!(lock.actions(), ["release #1"]);
+    // The heartbeat was faster than the push, and now the hold is no longer known here.
+    lock.push(1, 11);
+    assert_eq!(lock.actions(), ["release #1 not after 3000"]);
+    lock.answer("release #1 not after 3000", parted(Parted::Hold));
+    lock.answer("release #1", parted(Parted::Nothing));
+    assert_eq!(lock.pick(slip), "done");
+    assert!(lock.is_at_rest());
+}
+
+#[test]
 fn a_fixed_lease_is_confirmed_to_its_full_length_before_the_guard() {
     let (mut lock, slip) = Lock::queued(fixed());
     lock.push(1, 11);
