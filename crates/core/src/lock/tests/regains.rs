@@ -94,7 +94,8 @@ fn what_happens_to_the_hold_meanwhile_ends_the_attempt() {
     };
     let ended = |lock: &mut Lock, grip| lock.machine.handle_task_ended(lock.now, grip);
     let closed = |lock: &mut Lock, _| lock.machine.handle_close(lock.now);
-    let cases: [(&dyn Fn(&mut Lock, Grip), &str); 3] = [
+    type Happens<'a> = &'a dyn Fn(&mut Lock, Grip);
+    let cases: [(Happens<'_>, &str); 3] = [
         (&revoked, "lost: revoked: asked"),
         (&ended, "lost: the task that it was bound to ended"),
         (&closed, "lost: the lease ran out before it was renewed"),
