@@ -19,7 +19,11 @@ use super::health::Reach;
 use super::keeper::Letter;
 use super::shield::shielded;
 use super::{Cohort, Driver, lock};
+use crate::clock::Clock;
 use crate::signals::{Check, Link, Strategy};
+
+/// How soon a connection that is being opened is asked again.
+const SOON: Duration = Duration::from_millis(20);
 
 impl Driver {
     /// One round. `since` is the time since the last.
@@ -144,7 +148,7 @@ impl Driver {
             true => ways.push((Link::Claims, Arc::clone(&self.store), Which::Calls)),
             false => self.watchdog.note(|log| log.ways[Link::Claims as usize].rest()),
         }
-        let probes: Vec<_> = ways.iter().map(|(_, store, which)| self.probe(store, *which)).collect();
+        let probes: Vec<_> = ways.iter().map(|(_, store, which)| self.probe(store, *which, false)).collect();
         let mut failed = Vec::new();
         for ((link, store, which), probe) in ways.into_iter().zip(probes) {
             match probe.answer(self).await {
@@ -152,7 +156,7 @@ impl Driver {
                     self.found(Check::Connection, None, || format!("the connection for {link}: {error}"));
                     self.note_way(link, Err(error));
                     // Where claims are made the next one opens it.
-                    failed.extend((link != Link::Claims).then(|| (link, self.probe(&store, which))));
+                    failed.extend((link != Link::Claims).then(|| (link, self.probe(&store, which, true))));
                 }
                 Some(answer) => self.note_way(link, answer),
                 // The renewal thread stands still: that is for the next round to find.
@@ -176,17 +180,29 @@ impl Driver {
         self.watchdog.note(|log| log.ways[link as usize] = seen);
     }
 
-    /// Runs on the renewal thread: a connection that is opened for it belongs there.
-    fn probe(self: &Arc<Self>, store: &Arc<dyn Store>, which: Which) -> Probe {
+    /// Runs on the renewal thread: a connection that is opened for it belongs there. With patience it is asked until it answers:
+    /// what was left has to be opened first.
+    fn probe(self: &Arc<Self>, store: &Arc<dyn Store>, which: Which, patient: bool) -> Probe {
         let began = self.clock.now();
         let (clock, limit) = (self.clock.clone(), began + self.settings.response);
         let (store, (tell, told)) = (Arc::clone(store), oneshot::channel());
         self.keeper.spawn(async move {
-            let probed = first(shielded("a store", store.probe(which)), clock.sleep_until(limit)).await.flatten();
-            let answer = probed.unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
+            let probed =
+                first(shielded("a store", pulse(&clock, store.as_ref(), which, patient)), clock.sleep_until(limit));
+            let answer = probed.await.flatten().unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
             drop(tell.send(answer.map(|pulse| (pulse, clock.now().since(began)))));
         });
         Probe { told, limit }
+    }
+}
+
+async fn pulse(clock: &Clock, store: &dyn Store, which: Which, patient: bool) -> Result<Pulse, StoreError> {
+    loop {
+        let answer = store.probe(which).await;
+        if answer.is_ok() || !patient {
+            return answer;
+        }
+        clock.sleep_until(clock.now() + SOON).await;
     }
 }
 
