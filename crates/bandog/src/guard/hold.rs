@@ -368,7 +368,7 @@ impl Hold {
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
         let released = self.handle.release_at(now, &self.cohort, state, (grip, heard), |machine| {
             if admitted {
-                return machine.handle_release(now, grip, listen);
+                return machine.handle_last_release(now, grip, listen);
             }
             machine.handle_abandon(now, grip);
             Released::Now(Ok(()))

@@ -3,7 +3,8 @@
 use crate::time::Moment;
 
 use super::Machine;
-use super::ask::{Event, Grip, Slip};
+use super::ask::{Event, Grip, Slip, Vigil};
+use super::audit::Care;
 
 /// What was told of a hold already.
 #[derive(Debug, Default)]
@@ -12,12 +13,19 @@ pub(super) struct Alerted {
     renewal: bool,
 }
 
+/// A hold's care, and what is watched for it, if anything is.
+fn watched(care: &mut Option<Box<Care>>) -> Option<(&mut Care, Vigil)> {
+    let care = care.as_deref_mut()?;
+    let vigil = care.vigil.as_deref().copied()?;
+    Some((care, vigil))
+}
+
 impl Machine {
     pub(super) fn alert_hold(&mut self, now: Moment, grip: Grip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let (token, held) = (hold.token(), now.since(hold.since));
-        let Some(care) = &mut hold.care else { return };
-        if let Some(limit) = care.vigil.alert_hold.filter(|limit| held > *limit && !care.alerted.hold) {
+        let Some((care, vigil)) = watched(&mut hold.care) else { return };
+        if let Some(limit) = vigil.alert_hold.filter(|limit| held > *limit && !care.alerted.hold) {
             care.alerted.hold = true;
             self.events.push_back(Event::HeldLong { token, held, limit });
         }
@@ -27,8 +35,8 @@ impl Machine {
     pub(super) fn alert_renewal(&mut self, now: Moment, grip: Grip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let (token, late) = (hold.token(), hold.keeping.lateness(now));
-        let Some(care) = &mut hold.care else { return };
-        if let Some(limit) = care.vigil.alert_renewal.filter(|limit| late > *limit && !care.alerted.renewal) {
+        let Some((care, vigil)) = watched(&mut hold.care) else { return };
+        if let Some(limit) = vigil.alert_renewal.filter(|limit| late > *limit && !care.alerted.renewal) {
             care.alerted.renewal = true;
             self.events.push_back(Event::RenewedLong { token, late, limit });
         }
@@ -43,8 +51,9 @@ impl Machine {
 
     pub(super) fn alert_wait(&mut self, now: Moment, slip: Slip) {
         let Some(ask) = self.slips.ask(slip) else { return };
+        let Some(vigil) = &ask.vigil else { return };
         let waited = now.since(ask.since);
-        if let Some(limit) = ask.vigil.alert_wait.filter(|limit| waited > *limit)
+        if let Some(limit) = vigil.alert_wait.filter(|limit| waited > *limit)
             && self.slips.alert(slip)
         {
             self.events.push_back(Event::WaitedLong { waited, limit });

@@ -52,7 +52,7 @@ impl Default for Settings {
 pub struct OwnerId(pub u64);
 
 /// A wish for the lock.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// What to hold.
     pub mode: Mode,
@@ -70,8 +70,8 @@ pub struct Ask {
     pub reentrant: bool,
     /// How long the lease is and how it is kept.
     pub terms: Terms,
-    /// What the watchdog watches besides the lease.
-    pub vigil: Vigil,
+    /// What the watchdog watches besides the lease, if anything: shared, since every waiter carries this.
+    pub vigil: Option<Arc<Vigil>>,
     /// What to do when the hold is lost.
     pub recovery: Recovery,
 }
@@ -105,11 +105,9 @@ pub enum Recovery {
 }
 
 impl Vigil {
-    // Asked at every hand-off.
-    #[inline]
-    pub(super) fn watches_holds(&self) -> bool {
-        let Self { max_hold, progress, alert_hold, alert_wait: _, alert_renewal } = self;
-        max_hold.is_some() || progress.is_some() || alert_hold.is_some() || alert_renewal.is_some()
+    /// Ready to be asked with; `None` if there is nothing to watch.
+    pub fn shared(self) -> Option<Arc<Self>> {
+        (self != Self::default()).then(|| Arc::new(self))
     }
 }
 

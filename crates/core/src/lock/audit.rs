@@ -10,6 +10,7 @@
 //! | a lease end that does not fit | the nearer end is believed, and the hold renewed at once |
 //! | a holder that ended, stands still, or holds for too long | lost; recovered as the hold wants it, but never taken again |
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::op::{Grant, Heartbeat, Op, Renewal, Standing};
@@ -28,7 +29,7 @@ const JITTER: Duration = Duration::from_millis(100);
 /// What a hold needs to be watched for besides its lease; most need none of it.
 #[derive(Debug)]
 pub(super) struct Care {
-    pub(super) vigil: Vigil,
+    pub(super) vigil: Option<Arc<Vigil>>,
     progressed: Moment,
     /// Whether it was lost, and is being taken again.
     pub(super) regaining: bool,
@@ -37,9 +38,11 @@ pub(super) struct Care {
 
 impl Care {
     pub(super) fn of(now: Moment, ask: &Ask) -> Option<Box<Self>> {
-        let needed = ask.vigil.watches_holds() || ask.recovery == Recovery::Reacquire;
-        let (vigil, alerted) = (ask.vigil, Alerted::default());
-        needed.then(|| Box::new(Self { vigil, progressed: now, regaining: false, alerted }))
+        if ask.vigil.is_none() && ask.recovery != Recovery::Reacquire {
+            return None;
+        }
+        let (vigil, alerted) = (ask.vigil.clone(), Alerted::default());
+        Some(Box::new(Self { vigil, progressed: now, regaining: false, alerted }))
     }
 }
 
@@ -55,17 +58,17 @@ pub struct Tally {
 }
 
 impl Hold {
-    pub(super) fn vigil(&self) -> Vigil {
-        self.care.as_ref().map(|care| care.vigil).unwrap_or_default()
+    fn vigil(&self) -> Option<&Vigil> {
+        self.care.as_ref()?.vigil.as_deref()
     }
 
     pub(super) fn max_hold(&self) -> Option<Duration> {
-        self.vigil().max_hold
+        self.vigil()?.max_hold
     }
 
     fn stands_still(&self, now: Moment) -> bool {
-        let silent = |care: &Care| care.vigil.progress.is_some_and(|within| now.since(care.progressed) > within);
-        self.care.as_deref().is_some_and(silent)
+        let within = self.vigil().and_then(|vigil| vigil.progress);
+        within.zip(self.care.as_ref()).is_some_and(|(within, care)| now.since(care.progressed) > within)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::time::{LeaseTime, Moment};
 
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Recovery, Slip, Vigil, Why};
+use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Recovery, Slip, Why};
 use super::claim::{Phase, Taker};
 use super::hold::Hold;
 use super::landing::Landing;
@@ -40,9 +40,9 @@ impl Machine {
             return self.answered(Why::WouldDeadlock);
         }
         let mode = Mode::Exclusive;
-        let (fair, reentrant, vigil, recovery) = (false, false, Vigil::default(), Recovery::Notify);
+        let (fair, reentrant, vigil, recovery) = (false, false, None, Recovery::Notify);
         let ask = Ask { mode, fair, patience, since: now, until, owner, reentrant, terms, vigil, recovery };
-        let slip = self.slips.insert(Some(ask), Stage::Unclaimed);
+        let slip = self.slips.insert(Some(Box::new(ask)), Stage::Unclaimed);
         if let Some(until) = until {
             self.waits.insert((until, slip));
         }

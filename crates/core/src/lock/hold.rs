@@ -188,15 +188,17 @@ impl Machine {
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
     pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
-        self.alert_wait(now, slip);
         let Some(ask) = self.slips.ask(slip) else { return };
-        let window = self.window(ask.lease());
+        let (window, watched) = (self.window(ask.lease()), ask.vigil.is_some());
         let Some(hold) = self.holds.get_mut(key) else { return };
         hold.assign(now, slip, ask, window);
         let token = hold.token();
         self.disarm_wait(slip);
         self.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
         self.events.push_back(Event::Ready(slip));
+        if watched {
+            self.alert_wait(now, slip);
+        }
     }
 
     /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.

@@ -182,7 +182,8 @@ impl Machine {
     }
 
     /// Somebody wants the lock.
-    pub fn handle_ask(&mut self, now: Moment, mut ask: Ask) -> Slip {
+    pub fn handle_ask(&mut self, now: Moment, ask: impl Into<Box<Ask>>) -> Slip {
+        let mut ask = ask.into();
         ask.since = now;
         if self.closed {
             return self.answered(Why::Closed);

@@ -82,9 +82,17 @@ impl Machine {
         if self.leave(grip) {
             return Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
-        self.alert_hold(now, grip);
+        self.handle_last_release(now, grip, listen)
+    }
+
+    /// The same for a guard that is known to be the only one: nobody has entered again.
+    pub fn handle_last_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
-        if hold.loss.is_none() && hold.deadline() <= now {
+        let (over, watched) = (hold.loss.is_none() && hold.deadline() <= now, hold.care.is_some());
+        if watched {
+            self.alert_hold(now, grip);
+        }
+        if over {
             self.lose(now, grip, LossReason::Expired);
         }
         let lane = if listen { Lane::Claims } else { Lane::Renewals };

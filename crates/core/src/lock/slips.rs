@@ -54,10 +54,10 @@ impl Default for Slips {
 }
 
 impl Slips {
-    pub(super) fn insert(&mut self, ask: Option<Ask>, stage: Stage) -> Slip {
+    pub(super) fn insert(&mut self, ask: Option<Box<Ask>>, stage: Stage) -> Slip {
         self.serial += 1;
         let serial = self.serial;
-        let entry = Entry { ask: ask.map(Box::new), stage, serial, alerted: false, before: NONE, behind: NONE };
+        let entry = Entry { ask, stage, serial, alerted: false, before: NONE, behind: NONE };
         Slip { index: self.slab.insert(entry), serial }
     }
 

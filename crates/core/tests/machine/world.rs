@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bandog_core::backoff::Backoff;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::{Limits, Record};
-use bandog_core::lock::{Ask, OwnerId, Recovery, Settings, Vigil};
+use bandog_core::lock::{Ask, OwnerId, Recovery, Settings};
 use bandog_core::mode::Mode;
 use bandog_core::op::{Effect, Op, Patience, RecordView, Revoke, Target};
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -148,7 +148,7 @@ impl World {
             owner: wish.owner.map(|owner| OwnerId(u64::from(owner))),
             reentrant: wish.reentrant,
             terms,
-            vigil: Vigil::default(),
+            vigil: None,
             recovery: Recovery::Notify,
         }
     }

@@ -147,7 +147,7 @@ impl World {
             owner,
             reentrant: false,
             terms,
-            vigil: script.vigil,
+            vigil: script.vigil.shared(),
             recovery: script.recovery,
         })
     }

@@ -26,8 +26,8 @@ fn its_owner_would_wait_for_itself_without_re_entry() {
 #[test]
 fn a_reader_would_wait_for_itself_behind_a_writer() {
     let mine = Ask { owner: Some(OwnerId(1)), ..reader() };
-    let (mut lock, _) = Lock::held(mine);
-    let writing = lock.ask(Ask { mode: Mode::Exclusive, ..mine });
+    let (mut lock, _) = Lock::held(mine.clone());
+    let writing = lock.ask(Ask { mode: Mode::Exclusive, ..mine.clone() });
     assert_eq!(lock.pick(writing), "would deadlock");
     let second = lock.ask(mine);
     assert_eq!(lock.actions(), ["acquire #2"]);

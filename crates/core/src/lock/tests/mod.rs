@@ -284,7 +284,7 @@ fn writer() -> Ask {
         owner: None,
         reentrant: false,
         terms: terms(RenewalPolicy::default(), LEASE),
-        vigil: Vigil::default(),
+        vigil: None,
         recovery: Recovery::Notify,
     }
 }
@@ -302,7 +302,7 @@ fn owned(owner: u64) -> Ask {
 }
 
 fn watched(vigil: Vigil) -> Ask {
-    Ask { vigil, ..writer() }
+    Ask { vigil: vigil.shared(), ..writer() }
 }
 
 fn fixed() -> Ask {

@@ -98,9 +98,9 @@ fn only_a_hold_under_the_same_terms_is_passed_on() {
         (writer(), longer),
         (writer(), fixed()),
         (fixed(), writer()),
-        (limited, writer()),
-        (writer(), limited),
-        (limited, limited),
+        (limited.clone(), writer()),
+        (writer(), limited.clone()),
+        (limited.clone(), limited),
     ] {
         let (mut lock, grip, next) = with_neighbour(first, second);
         lock.release(grip);

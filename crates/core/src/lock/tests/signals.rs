@@ -49,7 +49,7 @@ fn a_grant_says_by_which_way_it_came() {
 
     let mut lock = Lock::new();
     let me = owned(1);
-    lock.hold(me, 10);
+    lock.hold(me.clone(), 10);
     let again = lock.ask(me);
     assert_eq!(how(&mut lock, again), How::Reentry);
 }

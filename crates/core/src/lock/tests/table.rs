@@ -9,7 +9,7 @@ fn lost(reason: &str, recovery: Recovery) -> Lock {
         "NoProgress" => Vigil { progress: Some(millis(1_000)), ..Vigil::default() },
         _ => Vigil::default(),
     };
-    let (mut lock, grip) = Lock::held(Ask { recovery, vigil, ..writer() });
+    let (mut lock, grip) = Lock::held(Ask { recovery, vigil: vigil.shared(), ..writer() });
     match reason {
         "Expired" => {
             lock.pause(LEASE);
