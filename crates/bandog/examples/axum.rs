@@ -72,7 +72,7 @@ impl IntoResponse for PayError {
             // Lost, or no answer from the store: whether it was paid, the token will tell.
             error => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                json!({ "error": format!("{:?}", error.kind()), "why": error.to_string() }),
+                json!({ "error": error.kind().as_str(), "why": error.to_string() }),
             ),
         };
         (status, Json(body)).into_response()
