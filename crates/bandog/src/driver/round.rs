@@ -30,7 +30,7 @@ impl Driver {
     pub(super) async fn round(self: &Arc<Self>, since: Duration) {
         let began = self.clock.now();
         self.check_renewal().await;
-        let (tally, bytes) = self.check_holds(began, since);
+        let (tally, bytes) = self.check_holds(self.clock.now(), since);
         self.check_connections().await;
         self.watchdog.note(|log| {
             log.rounds += 1;
