@@ -70,10 +70,9 @@ impl IntoResponse for PayError {
                 (StatusCode::CONFLICT, json!({ "error": "busy", "lock": place.lock.to_string(), "holder": holder }))
             }
             // Lost, or no answer from the store: whether it was paid, the token will tell.
-            error => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                json!({ "error": error.kind().as_str(), "why": error.to_string() }),
-            ),
+            error => {
+                (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": error.kind().as_str(), "why": error.to_string() }))
+            }
         };
         (status, Json(body)).into_response()
     }
