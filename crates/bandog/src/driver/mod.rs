@@ -8,12 +8,14 @@
 //! Invariant: no lock of ours is held while a store answers, a waker wakes or is dropped, or a user's code runs. Two small
 //! things happen under a cohort's lock: a waker is cloned, and [`Store::time`] is read, which must not call back.
 
+mod asking;
 mod calls;
 mod cohort;
 mod health;
 mod inline;
 mod janitor;
 mod keeper;
+mod mailbox;
 mod report;
 mod round;
 #[cfg(all(test, shuttle))]
@@ -28,32 +30,30 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
-use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Action, Ask, Grip, Machine, Outcome, Released, Settings, Slip};
+use bandog_core::lock::{Action, Grip, Machine, Released, Settings};
 use bandog_core::name::LockName;
-use bandog_core::op::News;
-use bandog_core::store::{Capabilities, Inbox, Push, Store};
+use bandog_core::store::{Capabilities, Store};
 use bandog_core::time::Moment;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::config::LockConfig;
-use crate::error::ErrorKind;
-use crate::signals::{Grouping, Herald, Link, Phase, Signals, detailed};
+use crate::signals::{Grouping, Herald, Signals, detailed};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, RandomState};
 
+pub(crate) use asking::Asked;
 pub(crate) use calls::first;
-use calls::poll_once;
 pub(crate) use cohort::{Cohort, Fates};
 use cohort::{State, Wanted};
 pub use health::{Connection, Findings, Health};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
+use mailbox::Mailbox;
 pub(crate) use stay::Stays;
 use told::Told;
 pub(crate) use watchdog::Watchdog;
@@ -109,14 +109,6 @@ impl Drop for Life {
         self.0.watchdog.finish();
         self.0.herald.finish();
     }
-}
-
-/// What came of an ask so far.
-pub(crate) struct Asked {
-    pub(crate) cohort: Arc<Cohort>,
-    pub(crate) began: Moment,
-    /// The outcome, and when it was picked up.
-    pub(crate) outcome: Result<(Outcome, Moment), Slip>,
 }
 
 /// What a driver is made of.
@@ -287,75 +279,6 @@ impl Driver {
         told.into_iter().for_each(|told| told.tell(self, cohort.name()));
     }
 
-    /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
-    #[inline(always)]
-    pub(crate) fn ask(
-        self: &Arc<Self>,
-        name: &LockName,
-        mut ask: Box<Ask>,
-        wait: Option<Duration>,
-        waker: &Waker,
-    ) -> Asked {
-        let heard = self.is_heard();
-        loop {
-            let cohort = self.cohort(name);
-            let mut state = cohort.lock();
-            if state.retired {
-                continue;
-            }
-            let began = self.clock.now();
-            if let Some(outcome) = state.machine.reenter(began, &ask) {
-                drop(state);
-                return Asked { cohort, began, outcome: Ok((outcome, began)) };
-            }
-            ask.until = wait.map(|wait| began + wait);
-            let slip = state.machine.handle_ask(began, ask);
-            let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
-            let waits = heard && outcome.is_none() && state.machine.waits(slip);
-            let behind = waits.then(|| state.machine.in_the_way(began));
-            let wanted = state.drain(began, self.store.as_ref());
-            // What is sent now may be answered now: a waker too early would wake for nothing.
-            let sends = !wanted.actions.is_empty();
-            let replaced = if outcome.is_none() && !sends { state.watch_slip(slip, waker) } else { None };
-            self.perform(&cohort, state, wanted);
-            drop(replaced);
-            if let Some(blocker) = behind {
-                shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
-            }
-            if outcome.is_none() && sends {
-                outcome = self.pick(&cohort, slip, waker);
-            }
-            return Asked { cohort, began, outcome: outcome.ok_or(slip) };
-        }
-    }
-
-    /// A slip's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
-    #[inline(always)]
-    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<(Outcome, Moment)> {
-        let mut state = cohort.lock();
-        let now = self.clock.now();
-        if let Some(outcome) = state.machine.pick(now, slip) {
-            // Picking up makes no work, and no timer come earlier.
-            let stale = state.tidy();
-            drop(state);
-            drop(stale);
-            return Some((outcome, now));
-        }
-        let replaced = state.watch_slip(slip, waker);
-        let wanted = state.drain(now, self.store.as_ref());
-        self.perform(cohort, state, wanted);
-        drop(replaced);
-        None
-    }
-
-    /// Nobody waits for a slip any more.
-    pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip) {
-        let mut state = cohort.lock();
-        let stale = state.forget_slip(slip);
-        self.run(cohort, state, |now, machine| machine.handle_cancel(now, slip));
-        drop(stale);
-    }
-
     /// A cohort's timer is due.
     pub(crate) fn wake(self: &Arc<Self>, cohort: &Arc<Cohort>) {
         let now = self.clock.now();
@@ -440,58 +363,6 @@ impl Driver {
 
     fn knows(&self, name: &LockName) -> bool {
         self.shard(name).contains_key(name)
-    }
-
-    fn listen(self: &Arc<Self>) {
-        let receiver: Weak<dyn Inbox> = Arc::downgrade(&(Arc::clone(&self.mailbox) as Arc<dyn Inbox>));
-        let mut answer = self.store.listen(self.client.inbox(), receiver);
-        let polled = if self.may_poll() { poll_once(&mut answer) } else { Poll::Pending };
-        match polled {
-            Poll::Ready(result) => self.mailbox.connected(result.is_ok()),
-            Poll::Pending => {
-                let mailbox = Arc::clone(&self.mailbox);
-                self.keeper.spawn(async move { mailbox.connected(answer.await.is_ok()) });
-            }
-        }
-    }
-}
-
-/// Where the store delivers news for this client.
-struct Mailbox(Weak<Driver>);
-
-impl Inbox for Mailbox {
-    fn deliver(&self, push: Push) {
-        let Some(driver) = self.0.upgrade() else { return };
-        let Push { name, run, news } = push;
-        if matches!(news, News::Granted { seq, .. } if lock(&driver.detached).contains(&seq)) {
-            return;
-        }
-        let stays = match &news {
-            News::Revoked { seq, .. } => lock(&driver.staying).get(seq).cloned(),
-            _ => None,
-        };
-        if let Some(stays) = stays {
-            return stays.notify_one();
-        }
-        // Only a grant matters to a lock that nobody here knows: the machine answers it with a release.
-        if matches!(news, News::Granted { .. }) || driver.knows(&name) {
-            driver.enter(&name, |now, machine| machine.handle_push(now, run, news.clone()));
-        }
-    }
-
-    fn connected(&self, up: bool) {
-        let Some(driver) = self.0.upgrade() else { return };
-        driver.inbox_up.store(up, Ordering::Release);
-        let again = up && driver.inbox_was_up.swap(true, Ordering::Relaxed);
-        shield::shield("a listener", || {
-            driver.signals.connection(Link::Inbox, up, None, u64::from(again));
-            if !up {
-                driver.signals.failed(ErrorKind::Unavailable, Phase::News);
-            }
-        });
-        for cohort in driver.all_cohorts() {
-            driver.with(&cohort, |now, machine| machine.handle_inbox(now, up));
-        }
     }
 }
 

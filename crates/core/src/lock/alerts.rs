@@ -2,9 +2,8 @@
 
 use crate::time::Moment;
 
-use super::Machine;
-use super::ask::{Event, Grip, Slip, Vigil};
 use super::audit::Care;
+use super::{Event, Grip, Machine, Slip, Vigil};
 
 /// What was told of a hold already.
 #[derive(Debug, Default)]

@@ -1,18 +1,19 @@
-//! What the driver puts into the machine and gets out of it: asks, outcomes, actions, events.
+//! What the driver puts into the machine, and what comes of it: asks, slips, outcomes.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::holder::HolderId;
 use crate::lease::{Drift, Lease};
 use crate::mode::Mode;
-use crate::op::{Blocker, Body, Op, Patience, Refusal};
+use crate::op::{Blocker, Patience, Refusal};
 use crate::renewal::Terms;
 use crate::store::StoreError;
 use crate::time::Moment;
 use crate::token::Token;
+
+use super::LossReason;
 
 /// What all machines of one client share.
 #[derive(Debug, Clone, PartialEq)]
@@ -225,73 +226,6 @@ pub enum Why {
     Closed,
 }
 
-/// Why a hold ended without being released.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LossReason {
-    /// The lease ran out before it could be renewed: the process was paused, or renewals are used up.
-    #[error("the lease ran out before it was renewed")]
-    Expired,
-    /// Renewals went unanswered until the lease had to be given up.
-    #[error("the store did not confirm a renewal in time")]
-    Unreachable,
-    /// The store does not know the hold any more: deleted, evicted, or taken after expiry.
-    #[error("the store no longer knows this hold")]
-    Gone,
-    /// Somebody asked for it back.
-    #[error("revoked: {0}")]
-    Revoked(Arc<str>),
-    /// Held longer than `max_hold`.
-    #[error("held for longer than its maximum hold")]
-    MaxHold,
-    /// The thread that held it ended without releasing.
-    #[error("the thread that held it ended")]
-    OwnerEnded,
-    /// The task that it was bound to finished, panicked or was aborted without releasing.
-    #[error("the task that it was bound to ended")]
-    TaskEnded,
-    /// No sign of progress for longer than was allowed.
-    #[error("its holder gave no sign of progress for too long")]
-    NoProgress,
-    /// The client was shut down.
-    #[error("the lock client was shut down")]
-    Shutdown,
-}
-
-impl LossReason {
-    /// Every [word](Self::as_str) there is.
-    pub const WORDS: &'static [&'static str] = &[
-        "expired",
-        "unreachable",
-        "gone",
-        "revoked",
-        "max_hold",
-        "owner_ended",
-        "shutdown",
-        "task_ended",
-        "no_progress",
-    ];
-
-    /// Its stable word, for metrics and logs.
-    ///
-    /// ```
-    /// assert_eq!(bandog_core::lock::LossReason::MaxHold.as_str(), "max_hold");
-    /// ```
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Unreachable => "unreachable",
-            Self::Gone => "gone",
-            Self::Revoked(_) => "revoked",
-            Self::MaxHold => "max_hold",
-            Self::OwnerEnded => "owner_ended",
-            Self::Shutdown => "shutdown",
-            Self::TaskEnded => "task_ended",
-            Self::NoProgress => "no_progress",
-        }
-    }
-}
-
 /// How a hold stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoldState {
@@ -307,212 +241,4 @@ pub enum HoldState {
     },
     /// Not held.
     Lost(LossReason),
-}
-
-/// What the driver must send to the store.
-#[derive(Debug)]
-pub struct Action {
-    /// To be handed back with the answer.
-    pub errand: Errand,
-    /// The request.
-    pub op: Op,
-    /// Which connection.
-    pub lane: Lane,
-}
-
-/// Which of a client's connections a request takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    /// The one in the caller's runtime.
-    Claims,
-    /// The renewal thread's own: ordered, and alive when the caller's runtime is gone.
-    Renewals,
-}
-
-/// What a request was for.
-#[derive(Debug, Clone)]
-pub enum Errand {
-    /// A claim or an upgrade.
-    Claim {
-        /// Its sequence number.
-        seq: u64,
-    },
-    /// The confirmation of a claim before it is believed.
-    Confirm {
-        /// The claim.
-        seq: u64,
-        /// Time before the send.
-        sent: Moment,
-    },
-    /// A renewal.
-    Renew {
-        /// Which hold.
-        grip: Grip,
-        /// The hold's id when it was sent.
-        seq: u64,
-        /// Time before the send.
-        sent: Moment,
-        /// Whoever waits for it.
-        slip: Option<Slip>,
-    },
-    /// A heartbeat for these claims.
-    Heartbeat {
-        /// Sequence numbers, in the order of the request.
-        seqs: Vec<u64>,
-        /// Time before the send.
-        sent: Moment,
-    },
-    /// A look at the record of a hold, which changes nothing.
-    Look {
-        /// Which hold.
-        grip: Grip,
-        /// The hold's id when it was sent.
-        seq: u64,
-        /// Time before the send.
-        sent: Moment,
-    },
-    /// A release.
-    Part {
-        /// Key of the parting.
-        key: usize,
-    },
-    /// A downgrade of a hold.
-    Downgrade {
-        /// Which hold.
-        grip: Grip,
-        /// The hold's id when it was sent.
-        seq: u64,
-        /// Whoever waits for it.
-        slip: Slip,
-    },
-    /// The withdrawal of an upgrade whose wait is over.
-    Withdraw {
-        /// The upgrade's claim.
-        seq: u64,
-        /// Time before the send.
-        sent: Moment,
-    },
-}
-
-impl Errand {
-    /// Whether this is the kind of answer that its request asks for.
-    pub(super) fn is_answered_by(&self, body: &Body) -> bool {
-        match self {
-            Self::Claim { .. } => matches!(body, Body::Verdict(_)),
-            Self::Confirm { .. } | Self::Renew { .. } => matches!(body, Body::Renewal(_)),
-            Self::Heartbeat { .. } | Self::Look { .. } => matches!(body, Body::Standings(_)),
-            Self::Part { .. } => matches!(body, Body::Release(_)),
-            Self::Downgrade { .. } | Self::Withdraw { .. } => matches!(body, Body::Downgraded(_)),
-        }
-    }
-}
-
-/// What the driver must tell somebody.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// The slip's outcome is ready.
-    Ready(Slip),
-    /// A hold was lost.
-    Lost(Box<Lost>),
-    /// A renewal was confirmed, and was not the first confirmation of a grant.
-    Renewed {
-        /// Of which hold.
-        grip: Grip,
-        /// How long after it was due, if that was too long.
-        late: Option<Duration>,
-    },
-    /// An attempt to renew failed, had no answer, or found no hold.
-    RenewalFailed(Grip),
-    /// A hold became doubtful.
-    Uncertain {
-        /// Which one.
-        grip: Grip,
-        /// Its deadline.
-        until: Moment,
-    },
-    /// Something is wrong with a hold.
-    Found {
-        /// Which hold.
-        grip: Grip,
-        /// Its token.
-        token: Token,
-        /// What.
-        finding: Finding,
-    },
-    /// What came of a recovery. The token is that of the hold, new if it was taken again.
-    Recovered {
-        /// Which hold.
-        grip: Grip,
-        /// What was done: [`Recovery`], or `None` for a repair that needs nobody's consent.
-        strategy: Option<Recovery>,
-        /// Whether it worked.
-        worked: bool,
-        /// Its token now.
-        token: Token,
-    },
-    /// A hold is held for longer than its alert allows.
-    HeldLong {
-        /// The token of the hold.
-        token: Token,
-        /// For how long.
-        held: Duration,
-        /// What is allowed.
-        limit: Duration,
-    },
-    /// A renewal is later than its alert allows.
-    RenewedLong {
-        /// The token of the hold.
-        token: Token,
-        /// By how much so far.
-        late: Duration,
-        /// What is allowed.
-        limit: Duration,
-    },
-    /// Somebody waits for longer than its alert allows.
-    WaitedLong {
-        /// For how long.
-        waited: Duration,
-        /// What is allowed.
-        limit: Duration,
-    },
-}
-
-/// What the watchdog can find wrong with a hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Finding {
-    /// Its renewal is overdue by so much, or its last attempts failed.
-    Renewal {
-        /// How long after its moment.
-        overdue: Duration,
-    },
-    /// The record does not name us, or not with our token.
-    Record,
-    /// The record's lease end is not where it must be: a clock was set, or somebody changed the record.
-    LeaseEnd {
-        /// What the store says is left.
-        remaining: Duration,
-        /// What should have been left.
-        expected: Duration,
-    },
-    /// Its holder ended, stands still, or holds on for too long.
-    Holder {
-        /// Which of them: the word of its [`LossReason`].
-        reason: &'static str,
-    },
-}
-
-/// A hold that was lost. It may be gone by the time this is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
-    /// Its grip.
-    pub grip: Grip,
-    /// Its fencing token.
-    pub token: Token,
-    /// Its id in the store.
-    pub id: HolderId,
-    /// When it was granted.
-    pub since: Moment,
-    /// Why.
-    pub reason: LossReason,
 }

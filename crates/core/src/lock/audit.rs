@@ -18,10 +18,9 @@ use crate::time::Moment;
 use crate::zoo::{self, Bug};
 
 use super::alerts::Alerted;
-use super::ask::{Action, Ask, Errand, Event, Finding, Grip, Lane, LossReason, Recovery, Vigil};
 use super::hold::Hold;
 use super::holds::HoldKey;
-use super::{Machine, Todo};
+use super::{Action, Ask, Errand, Event, Finding, Grip, Lane, LossReason, Machine, Recovery, Todo, Vigil};
 
 /// What a look at a record may be off by besides the drift of clocks and the time it takes.
 const JITTER: Duration = Duration::from_millis(100);

@@ -7,12 +7,11 @@ use crate::time::{LeaseTime, Moment};
 
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Ask, Errand, Grip, Lane, LossReason, Outcome, Recovery, Slip, Why};
 use super::claim::{Phase, Taker};
 use super::hold::Hold;
 use super::landing::Landing;
 use super::slips::Stage;
-use super::{Cohort, Machine, Todo};
+use super::{Action, Ask, Cohort, Errand, Grip, Lane, LossReason, Machine, Outcome, Recovery, Slip, Todo, Why};
 
 impl Machine {
     /// A guard wants its lease renewed now.

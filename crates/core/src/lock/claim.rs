@@ -11,10 +11,9 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Ask, Errand, Grip, How, Lane, LossReason, Slip, Why};
 use super::landing::Landing;
 use super::slips::Stage;
-use super::{Cohort, Machine, Todo};
+use super::{Action, Ask, Cohort, Errand, Grip, How, Lane, LossReason, Machine, Slip, Todo, Why};
 
 /// A claim that this process has made and that is not yet a hold.
 #[derive(Debug)]

@@ -5,10 +5,9 @@ use crate::store::{Outcome as Sure, StoreError};
 use crate::time::{LeaseTime, Moment};
 use crate::zoo::{self, Bug};
 
-use super::ask::{Lane, Slip, Why};
 use super::claim::{Phase, Taker};
 use super::slips::Stage;
-use super::{Cohort, Machine};
+use super::{Cohort, Lane, Machine, Slip, Why};
 
 /// A store in trouble, and when to try it again.
 #[derive(Debug)]

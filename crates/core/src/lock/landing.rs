@@ -8,9 +8,8 @@ use crate::time::{Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
-use super::ask::{How, Lane, LossReason, Slip, Why};
 use super::claim::{Claiming, Phase, Taker};
-use super::{Machine, Todo};
+use super::{How, Lane, LossReason, Machine, Slip, Todo, Why};
 
 /// A grant that has arrived, by whichever way.
 pub(super) struct Landing {

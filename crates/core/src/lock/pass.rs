@@ -9,11 +9,10 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{MAX_LOCAL, Token};
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, How, Lane, LossReason, Outcome, OwnerId, Slip, Why};
 use super::hold::Hold;
 use super::holds::HoldKey;
 use super::slips::Stage;
-use super::{Cohort, Machine, Todo};
+use super::{Action, Cohort, Errand, Grip, How, Lane, LossReason, Machine, Outcome, OwnerId, Slip, Todo, Why};
 
 /// What is known of waiters elsewhere while the local line holds the lock.
 #[derive(Debug, Default)]

@@ -18,10 +18,9 @@ use crate::time::Moment;
 use crate::token::Token;
 use crate::zoo::{self, Bug};
 
-use super::Machine;
-use super::ask::{Event, Grip, Lane, LossReason, Recovery};
 use super::claim::{Taker, Wish};
 use super::hold::Hold;
+use super::{Event, Grip, Lane, LossReason, Machine, Recovery};
 
 impl LossReason {
     /// Whether the lease merely came to its end: nobody ended the hold on purpose.

@@ -6,7 +6,7 @@ use slab::Slab;
 
 use crate::zoo::{self, Bug};
 
-use super::ask::{Ask, Outcome, Slip};
+use super::{Ask, Outcome, Slip};
 
 const NONE: usize = usize::MAX;
 

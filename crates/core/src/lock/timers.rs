@@ -9,10 +9,9 @@ use crate::time::{LeaseTime, Moment, RunId};
 
 use crate::zoo::{self, Bug};
 
-use super::ask::{Action, Errand, Grip, Lane, LossReason, Slip, Why};
 use super::claim::{Claiming, Phase, Taker};
 use super::slips::Stage;
-use super::{Cohort, Machine, Todo};
+use super::{Action, Cohort, Errand, Grip, Lane, LossReason, Machine, Slip, Todo, Why};
 
 /// Waiters further back ask a little later after the blocker's lease end: the first is the one to profit.
 const STAGGER: Duration = Duration::from_millis(5);

@@ -1,0 +1,90 @@
+//! How an ask enters, and how its outcome leaves: the way of every acquire through the driver.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use bandog_core::lock::{Ask, Outcome, Slip};
+use bandog_core::name::LockName;
+use bandog_core::time::Moment;
+
+use super::{Cohort, Driver, shield};
+
+/// What came of an ask so far.
+pub(crate) struct Asked {
+    pub(crate) cohort: Arc<Cohort>,
+    pub(crate) began: Moment,
+    /// The outcome, and when it was picked up.
+    pub(crate) outcome: Result<(Outcome, Moment), Slip>,
+}
+
+impl Driver {
+    /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
+    #[inline(always)]
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        name: &LockName,
+        mut ask: Box<Ask>,
+        wait: Option<Duration>,
+        waker: &Waker,
+    ) -> Asked {
+        let heard = self.is_heard();
+        loop {
+            let cohort = self.cohort(name);
+            let mut state = cohort.lock();
+            if state.retired {
+                continue;
+            }
+            let began = self.clock.now();
+            if let Some(outcome) = state.machine.reenter(began, &ask) {
+                drop(state);
+                return Asked { cohort, began, outcome: Ok((outcome, began)) };
+            }
+            ask.until = wait.map(|wait| began + wait);
+            let slip = state.machine.handle_ask(began, ask);
+            let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
+            let waits = heard && outcome.is_none() && state.machine.waits(slip);
+            let behind = waits.then(|| state.machine.in_the_way(began));
+            let wanted = state.drain(began, self.store.as_ref());
+            // What is sent now may be answered now: a waker too early would wake for nothing.
+            let sends = !wanted.actions.is_empty();
+            let replaced = if outcome.is_none() && !sends { state.watch_slip(slip, waker) } else { None };
+            self.perform(&cohort, state, wanted);
+            drop(replaced);
+            if let Some(blocker) = behind {
+                shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
+            }
+            if outcome.is_none() && sends {
+                outcome = self.pick(&cohort, slip, waker);
+            }
+            return Asked { cohort, began, outcome: outcome.ok_or(slip) };
+        }
+    }
+
+    /// A slip's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
+    #[inline(always)]
+    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<(Outcome, Moment)> {
+        let mut state = cohort.lock();
+        let now = self.clock.now();
+        if let Some(outcome) = state.machine.pick(now, slip) {
+            // Picking up makes no work, and no timer come earlier.
+            let stale = state.tidy();
+            drop(state);
+            drop(stale);
+            return Some((outcome, now));
+        }
+        let replaced = state.watch_slip(slip, waker);
+        let wanted = state.drain(now, self.store.as_ref());
+        self.perform(cohort, state, wanted);
+        drop(replaced);
+        None
+    }
+
+    /// Nobody waits for a slip any more.
+    pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip) {
+        let mut state = cohort.lock();
+        let stale = state.forget_slip(slip);
+        self.run(cohort, state, |now, machine| machine.handle_cancel(now, slip));
+        drop(stale);
+    }
+}

@@ -1,0 +1,119 @@
+//! How a hold is kept: renewed, doubted, and given up when its time is over.
+
+use crate::op::{Op, Renew, Renewal};
+use crate::renewal::Due;
+use crate::store::StoreError;
+use crate::time::Moment;
+use crate::zoo::{self, Bug};
+
+use super::hold::{Hold, counted_from};
+use super::holds::HoldKey;
+use super::{Action, Cohort, Errand, Event, Grip, HoldState, Lane, LossReason, Machine, Outcome, Slip, Todo, Why};
+
+impl Machine {
+    pub(super) fn renew_action(&self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
+        let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
+        let errand = Errand::Renew { grip, seq: hold.id.seq, sent: now, slip };
+        let op = Op::Renew(Renew { id: hold.id, lease: hold.lease });
+        Some(Action { errand, op, lane: Lane::Renewals })
+    }
+
+    pub(super) fn on_renewal(&mut self, now: Moment, hold: (Grip, u64, Moment), slip: Option<Slip>, renewal: Renewal) {
+        let (grip, seq, sent) = hold;
+        let same = |hold: &Hold| hold.id.seq == seq || zoo::has(Bug::RenewalOfAnother);
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
+            return self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
+        };
+        match renewal {
+            Renewal::Renewed { remaining, line, .. } => {
+                let counts = std::mem::replace(&mut hold.confirmed, true);
+                let late = hold.keeping.late(now);
+                self.alert_renewal(now, grip);
+                self.end_renewal_alert(grip);
+                let Some(hold) = self.holds.get_mut(grip.0) else { return };
+                (hold.doubted, hold.uncertain) = (false, false);
+                hold.seen = hold.seen.max(sent);
+                hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
+                if self.cohort == Cohort::Holding(grip.0) {
+                    self.remote.learn(now, line);
+                }
+                if counts {
+                    self.events.push_back(Event::Renewed { grip, late });
+                }
+                self.note_repaired(grip, true);
+                self.tell_renewer(slip, Outcome::Done);
+            }
+            Renewal::Revoked { reason, .. } => {
+                let reason = LossReason::Revoked(reason.into());
+                self.events.push_back(Event::RenewalFailed(grip));
+                self.lose(now, grip, reason.clone());
+                self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
+            }
+            Renewal::NotHolder => {
+                if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
+                    return self.tell_renewer(slip, Outcome::Done);
+                }
+                self.events.push_back(Event::RenewalFailed(grip));
+                self.lose(now, grip, LossReason::Gone);
+                self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
+            }
+        }
+    }
+
+    pub(super) fn on_renewal_error(
+        &mut self,
+        now: Moment,
+        hold: (Grip, u64, Moment),
+        slip: Option<Slip>,
+        error: StoreError,
+    ) {
+        let (grip, seq, sent) = hold;
+        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
+            hold.keeping.failed(now, sent);
+            self.events.push_back(Event::RenewalFailed(grip));
+        }
+        self.note_doubt(now, grip.0);
+        self.tell_renewer(slip, Outcome::Failed(Why::Store(error)));
+    }
+
+    fn tell_renewer(&mut self, slip: Option<Slip>, outcome: Outcome) {
+        if let Some(slip) = slip {
+            self.finish(slip, outcome);
+        }
+    }
+
+    /// Looks after a hold: renews it, rotates it, or declares it lost.
+    pub(super) fn attend(&mut self, now: Moment, key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.loss.is_none()) else { return };
+        if hold.max_hold().is_some_and(|max| hold.since + max <= now) {
+            return self.lose(now, Grip(key), LossReason::MaxHold);
+        }
+        match hold.keeping.due(now) {
+            Due::Nothing => {}
+            Due::Renew => {
+                if zoo::has(Bug::DeadlineAtSend) {
+                    hold.keeping.confirmed(now, now, hold.lease.length(), true);
+                }
+                self.todo.push_back(Todo::Renew(Grip(key), None));
+            }
+            Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
+        }
+        self.note_doubt(now, key);
+        if let Some((slip, by)) = self.holds.get(key).and_then(|hold| hold.unpicked)
+            && by <= now
+        {
+            self.rotate(now, key, slip);
+        }
+    }
+
+    /// Tells once that a hold has become doubtful. One that nobody has seen yet is nobody's worry.
+    fn note_doubt(&mut self, now: Moment, key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| !hold.uncertain && hold.unpicked.is_none()) else {
+            return;
+        };
+        if let HoldState::Uncertain { until } = hold.state(now) {
+            hold.uncertain = true;
+            self.events.push_back(Event::Uncertain { grip: Grip(key), until });
+        }
+    }
+}
