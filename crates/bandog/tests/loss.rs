@@ -2,6 +2,11 @@
 
 mod common;
 
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+
 use bandog::{Fault, GuardState, LossReason, OpKind, ReleaseError, Token};
 use common::{World, ms, name, poll, ready, secs, waiting};
 
@@ -223,4 +228,30 @@ async fn a_released_hold_is_never_lost() {
         world.clock.pause(secs(31));
         assert!(poll(&mut lost).is_pending());
     }
+}
+
+/// Notes when it was woken, in the order of all that are.
+struct Order(Arc<AtomicUsize>, AtomicUsize);
+
+impl Wake for Order {
+    fn wake(self: Arc<Self>) {
+        self.1.store(self.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn whoever_must_stop_is_told_before_whoever_only_listens() {
+    let world = World::near();
+    let locks = world.locks();
+    let guard = locks.mutex("job").acquire().await.unwrap();
+    let mut events = locks.events();
+    let count = Arc::new(AtomicUsize::new(0));
+    let [stops, listens] = [(); 2].map(|()| Arc::new(Order(Arc::clone(&count), 0.into())));
+    let mut lost = Box::pin(guard.lost());
+    assert!(lost.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&stops)))).is_pending());
+    let mut heard = Box::pin(events.next());
+    assert!(heard.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&listens)))).is_pending());
+    locks.revoke("job", "deploying").await.unwrap();
+    let at = |order: &Order| order.1.load(Ordering::SeqCst);
+    assert_eq!((at(&stops), at(&listens)), (1, 2));
 }
