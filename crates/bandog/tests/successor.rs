@@ -61,7 +61,7 @@ async fn a_successor_serves_what_was_due_with_the_thread_that_stood_still() {
 
 /// The renewal threads of this process; no other test runs in it.
 fn keepers() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
     names.filter(|name| name.trim() == "bandog-keeper").count()
 }
