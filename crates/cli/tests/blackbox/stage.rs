@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -181,11 +182,13 @@ impl<'a> Line<'a> {
         self.start().wait()
     }
 
-    /// Runs it to its end with `text` on standard input.
-    pub(crate) fn fed(self, text: &str) -> Outcome<'a> {
-        let mut running = self.piped().start();
-        running.feed(text);
-        running.finish()
+    /// Runs it to its end with `text` on standard input, all of it there before the start: some look only at what is.
+    pub(crate) fn fed(mut self, text: &str) -> Outcome<'a> {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(text.as_bytes()).unwrap();
+        drop(writer);
+        self.command.stdin(reader);
+        self.run()
     }
 
     pub(crate) fn piped(mut self) -> Self {
