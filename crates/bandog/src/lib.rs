@@ -110,6 +110,7 @@ pub use bandog_core::lease::LeaseError;
 pub use bandog_core::lock::{How, LossReason, Recovery};
 pub use bandog_core::mode::{Kind, Mode, ModeError};
 pub use bandog_core::name::{LockName, NameError};
+pub use bandog_core::pattern::{Pattern, PatternError};
 pub use bandog_core::renewal::RenewalError;
 pub use bandog_core::time::Moment;
 pub use bandog_core::token::{Stamp, Token};
