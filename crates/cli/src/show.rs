@@ -14,8 +14,8 @@ use crate::screen::{Cell, Column, Ink, Out, Screen, Table, harmless};
 use crate::settings::Settings;
 
 const HOLDERS: &[Column] = &[
-    Column::left("HOLDER", 0),
-    Column::left("MODE", 2),
+    Column::whole("HOLDER", 0),
+    Column::whole("MODE", 2),
     Column::left("HOST", 0),
     Column::right("PID", 0),
     Column::left("LABEL", 3),
@@ -26,13 +26,13 @@ const HOLDERS: &[Column] = &[
 
 const WAITERS: &[Column] = &[
     Column::right("#", 0),
-    Column::left("WAITER", 3),
-    Column::left("MODE", 2),
+    Column::whole("WAITER", 3),
+    Column::whole("MODE", 2),
     Column::left("HOST", 0),
     Column::right("PID", 0),
     Column::left("LABEL", 4),
     Column::right("WAITS", 0),
-    Column::left("ORDER", 5),
+    Column::whole("ORDER", 5),
 ];
 
 pub(crate) async fn show(args: &Show, settings: &Settings) -> Result<Exit, Failure> {
@@ -88,12 +88,12 @@ fn print(out: &mut Out, screen: Screen, info: LockInfo) -> Result<(), Failure> {
     let revocations = info.record.revocation.clone();
     let entry = Entry::new(info);
     out.line(&title(screen, &entry))?;
-    holders(out, screen, &entry.holders)?;
+    holder_lines(screen, &entry.holders).iter().try_for_each(|line| out.line(line))?;
     waiters(out, screen, &entry.waiters)?;
     history(out, screen, &entry, revocations.as_slice())
 }
 
-fn title(screen: Screen, entry: &Entry) -> String {
+pub(crate) fn title(screen: Screen, entry: &Entry) -> String {
     let name = screen.paint(Ink::Strong, &harmless(entry.name.as_str()));
     let kind = match entry.kind {
         Some(kind @ Kind::Semaphore { .. }) => format!("{kind}, "),
@@ -112,9 +112,10 @@ fn title(screen: Screen, entry: &Entry) -> String {
     format!("{name}  {kind}{holders}, {waiters}")
 }
 
-fn holders(out: &mut Out, screen: Screen, holders: &[Holding]) -> Result<(), Failure> {
+/// A table of holds, with the reason under those that were asked to give up.
+pub(crate) fn holder_lines(screen: Screen, holders: &[Holding]) -> Vec<String> {
     if holders.is_empty() {
-        return Ok(());
+        return Vec::new();
     }
     let row = |holder: &Holding| {
         vec![
@@ -130,16 +131,13 @@ fn holders(out: &mut Out, screen: Screen, holders: &[Holding]) -> Result<(), Fai
     };
     let rows: Vec<Vec<Cell>> = holders.iter().map(row).collect();
     let table = Table::new(screen, HOLDERS, &rows);
-    out.line("")?;
-    out.line(&table.head())?;
+    let mut lines = vec![String::new(), table.head()];
     for (holder, row) in holders.iter().zip(&rows) {
-        out.line(&table.row(row))?;
-        if let Some(reason) = &holder.revoked {
-            let asked = format!("  asked to give up: {}", harmless(reason));
-            out.line(&screen.paint(Ink::Wrong, &screen.wrap(&asked, 4)))?;
-        }
+        lines.push(table.row(row));
+        let asked = holder.revoked.as_ref().map(|reason| format!("  asked to give up: {}", harmless(reason)));
+        lines.extend(asked.map(|asked| screen.paint(Ink::Wrong, &screen.wrap(&asked, 4))));
     }
-    Ok(())
+    lines
 }
 
 fn waiters(out: &mut Out, screen: Screen, waiters: &[Waiting]) -> Result<(), Failure> {
