@@ -33,7 +33,7 @@ fn audit(stage: &Stage) -> Value {
 fn the_next_one_enters_only_after_the_answer() {
     Stage::each(|stage| {
         let (holder, waiter) = (slow(stage), next(stage));
-        let asks = stage.line("break job --yes --json --reason").arg("deploying v2").start();
+        let asks = stage.line("break job --yes --json --reason").arg("deploying v2").env("USER", "ann").start();
         holder.await_out("told");
         let seen = parsed(&stage.line("show --json job").run().is(0));
         assert_eq!(seen["holders"][0]["revoked"], "deploying v2", "{seen}");
@@ -47,6 +47,7 @@ fn the_next_one_enters_only_after_the_answer() {
         assert!(answer["given_up_ms"].is_u64(), "{answer}");
         let audit = audit(stage);
         assert_eq!((&audit[0]["reason"], &audit[0]["now"]), (&"deploying v2".into(), &false.into()), "{audit}");
+        assert_eq!((&audit[0]["who"]["label"], &audit[0]["by"]["label"]), (&"slow".into(), &"ann".into()), "{audit}");
         waiter.finish().is(0);
     });
 }
