@@ -23,6 +23,8 @@ pub enum Exit {
     Busy(u8),
     /// The lease was lost.
     Lost,
+    /// A question was not answered with yes.
+    Declined,
     /// Held for longer than allowed.
     MaxHold,
     /// There is no such lock.
@@ -55,6 +57,7 @@ impl Exit {
             Self::Killed(signal) | Self::Interrupted(signal) => {
                 128_u8.saturating_add(u8::try_from(signal).unwrap_or(127))
             }
+            Self::Declined => 1,
             Self::NoLock => 3,
             Self::Usage => 64,
             Self::Unavailable => 69,
@@ -91,16 +94,17 @@ const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static s
 pub const TABLE: &[Row] = &[
     row("0..255", "run: the command's own code", &["run"]),
     row("128+N", "run: the command was ended by signal N", &["run"]),
-    row("0", "done", &["acquire", "renew", "release", "ls", "show"]),
+    row("0", "done", &["acquire", "renew", "release", "ls", "show", "bench"]),
+    row("1", "the question was not answered with yes; nothing was done", &["bench"]),
     row("3", "there is no such lock", &["show"]),
     row("64", "wrong arguments, options or configuration", &[]),
     row("69", "the store cannot be reached or used", &[]),
-    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire"]),
-    row("90", "the lease was lost", &["run", "acquire", "renew", "release"]),
+    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire", "bench"]),
+    row("90", "the lease was lost", &["run", "acquire", "renew", "release", "bench"]),
     row("91", "the maximum hold was exceeded", &["run"]),
     row("126", "the command is not executable", &["run"]),
     row("127", "the command was not found", &["run"]),
-    row("130", "interrupted while waiting (128+N for other signals)", &["run", "acquire"]),
+    row("130", "interrupted while waiting or measuring (128+N for other signals)", &["run", "acquire", "bench"]),
 ];
 
 /// The codes of a subcommand; those of all without one.
@@ -127,6 +131,7 @@ mod tests {
             Exit::Lost,
             Exit::MaxHold,
             Exit::NoLock,
+            Exit::Declined,
             Exit::NotExecutable,
             Exit::NotFound,
             Exit::Interrupted(2),

@@ -1,6 +1,8 @@
 //! The command as a library, for its own binary and tests: nothing here is a promise to other crates.
 
 pub mod args;
+mod ask;
+mod bench;
 pub mod child;
 mod connect;
 mod dflock;
@@ -114,6 +116,7 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Show(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
         }
+        Command::Bench(args) => on_runtime(&plainly(&args.store), None, async |_| bench::bench(args, settings).await),
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Explain { kind } => plain(explain::explain(kind.as_deref())),
         Command::Man { command } => plain(pages::man(command.as_deref())),

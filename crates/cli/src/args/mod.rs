@@ -1,5 +1,6 @@
 //! What people type, as clap knows it. The words after `///` are the help text.
 
+mod bench;
 mod lock;
 mod look;
 mod run;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+pub use self::bench::{Bench, Scenario};
 pub use self::lock::LockArgs;
 pub use self::look::{Ls, Show, Sort};
 pub use self::run::{OnBusy, OnLost, Run};
@@ -42,6 +44,8 @@ pub enum Command {
     Ls(Ls),
     /// Show one lock: who holds it, who waits, what the store remembers of it
     Show(Show),
+    /// Measure what locks cost on a store
+    Bench(Bench),
     /// Say why an error happens and what to do about it
     Explain {
         /// The kind of error, as its message names it; all kinds without one
