@@ -1,6 +1,8 @@
 //! The command as a library, for its own binary and tests: nothing here is a promise to other crates.
 
 pub mod args;
+mod ask;
+mod bench;
 pub mod child;
 mod connect;
 mod dflock;
@@ -115,6 +117,7 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Show(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
         }
+        Command::Bench(args) => on_runtime(&plainly(&args.store), None, async |_| bench::bench(args, settings).await),
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Break(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| revoke::revoke(args, settings).await)
