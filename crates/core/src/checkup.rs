@@ -187,3 +187,21 @@ impl Default for Pace {
         }
     }
 }
+
+/// A time as remarks show it: three digits at most, rounded down.
+///
+/// ```
+/// use bandog_core::checkup::brief;
+/// use std::time::Duration;
+/// let shown = [7, 1_250, 99_990, 640_000, 1_990_000].map(|micros| brief(Duration::from_micros(micros)));
+/// assert_eq!(shown, ["7 µs", "1.2 ms", "99.9 ms", "640 ms", "1.9 s"]);
+/// ```
+pub fn brief(time: Duration) -> String {
+    let micros = time.as_micros();
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..100_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
+        100_000..1_000_000 => format!("{} ms", micros / 1_000),
+        _ => format!("{}.{} s", micros / 1_000_000, micros / 100_000 % 10),
+    }
+}

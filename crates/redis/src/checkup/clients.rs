@@ -1,9 +1,9 @@
 //! Connections: whether the server cuts quiet ones, and whether there is room for more.
 
-use bandog_core::checkup::{Check, Pace, Remark};
+use bandog_core::checkup::{Check, Pace, Remark, brief};
 
 use super::said::Said;
-use super::words::{percent, time};
+use super::words::percent;
 
 pub(super) const TIMEOUT: Check = Check::new(
     "timeout",
@@ -26,7 +26,7 @@ pub(super) fn timeout(said: &Said, pace: &Pace) -> Remark {
         0 => TIMEOUT.fine("quiet connections are never cut"),
         seconds if seconds > needed => TIMEOUT.fine(format!(
             "quiet connections are cut after {seconds} s; bandog's are never quiet that long (watchdog period {})",
-            time(pace.watchdog_period)
+            brief(pace.watchdog_period)
         )),
         seconds => TIMEOUT
             .risky(format!("connections are cut after {seconds} s without a word"))

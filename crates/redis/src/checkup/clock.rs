@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use bandog_core::checkup::{Check, Remark};
+use bandog_core::checkup::{Check, Remark, brief};
 use bandog_core::lease::Drift;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::patient::Patient;
-use super::words;
 use crate::clock;
 use crate::value::Value;
 
@@ -53,15 +52,13 @@ fn judge(looks: &[Look], drift: Drift, wall: i128) -> Remark {
     let moved = neighbours.chain([(*first, *last)]).find_map(|(one, other)| excess(one, other, drift));
     if let Some((by, within)) = moved {
         let (by, way) = (length(by), if by > 0 { "forward" } else { "back" });
-        return CLOCK
-            .wrong(format!("it went {} {way} against ours within {}", words::time(by), words::time(within)))
-            .change(
-                "slew the clock instead of stepping it: makestep 1 3 and maxslewrate 5000 in chrony.conf, or ntpd -x",
-            );
+        return CLOCK.wrong(format!("it went {} {way} against ours within {}", brief(by), brief(within))).change(
+            "slew the clock instead of stepping it: makestep 1 3 and maxslewrate 5000 in chrony.conf, or ntpd -x",
+        );
     }
     let ahead = last.shown - wall;
-    let (by, way) = (words::time(length(ahead)), if ahead > 0 { "ahead of" } else { "behind" });
-    let watched = words::time(length(last.received - first.sent));
+    let (by, way) = (brief(length(ahead)), if ahead > 0 { "ahead of" } else { "behind" });
+    let watched = brief(length(last.received - first.sent));
     CLOCK.fine(format!("it ran as ours does for {watched}; it is {by} {way} this machine's, which does not matter"))
 }
 

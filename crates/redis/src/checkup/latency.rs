@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bandog_core::checkup::{Check, Pace, Remark};
+use bandog_core::checkup::{Check, Pace, Remark, brief};
 use bandog_core::time::Moment;
 
 use super::patient::{Patient, command};
-use super::words::{self, time};
+use super::words;
 use crate::clock;
 use crate::value::Value;
 
@@ -35,7 +35,7 @@ pub(super) async fn latency(patient: &Patient<'_>) -> Remark {
                 return LATENCY.unknown("PING is refused").change(patient.allow("+ping"));
             }
             Value::Error(text) if text.starts_with("LOST") => {
-                let waited = time(clock::now().since(sent));
+                let waited = brief(clock::now().since(sent));
                 return LATENCY.wrong(format!("a ping was not answered within {waited} ({})", words::plain(&text)));
             }
             _ => times.push(clock::now().since(sent)),
@@ -53,9 +53,9 @@ fn judge(mut times: Vec<Duration>, pace: &Pace) -> Remark {
     let saw = format!(
         "round trip of {} pings: p50 {}, p99 {}, longest {}",
         times.len(),
-        time(half),
-        time(most),
-        time(longest)
+        brief(half),
+        brief(most),
+        brief(longest)
     );
     // A quarter of each: beyond it grants from the queue need one more question, and renewals get close to their limit.
     let limit = pace.response_timeout.min(pace.claim_window) / 4;
@@ -64,10 +64,10 @@ fn judge(mut times: Vec<Duration>, pace: &Pace) -> Remark {
         "?response_timeout={seconds}s&claim_window={seconds}s in the URL, with a lease to match; or move closer"
     );
     if most >= limit {
-        return LATENCY.wrong(format!("{saw}; the limit is {}", time(limit))).change(change);
+        return LATENCY.wrong(format!("{saw}; the limit is {}", brief(limit))).change(change);
     }
     if longest >= limit || most >= limit / 5 {
-        return LATENCY.risky(format!("{saw}; the limit is {}", time(limit))).change(change);
+        return LATENCY.risky(format!("{saw}; the limit is {}", brief(limit))).change(change);
     }
     LATENCY.fine(saw)
 }
@@ -101,7 +101,7 @@ fn slowest(entries: &[Value], now: Option<i64>) -> Remark {
     let Some(slowest) = recent.iter().max_by_key(|slow| slow.micros) else {
         return SLOW_COMMANDS.fine("none in the last day that the server took note of");
     };
-    let (count, longest) = (recent.len(), time(Duration::from_micros(slowest.micros)));
+    let (count, longest) = (recent.len(), brief(Duration::from_micros(slowest.micros)));
     let saw = format!("{count} in the last day; the slowest is {}, with {longest}", slowest.command);
     if slowest.micros < SLOW {
         return SLOW_COMMANDS.fine(saw);

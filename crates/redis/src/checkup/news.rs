@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bandog_core::checkup::{Check, Remark};
+use bandog_core::checkup::{Check, Remark, brief};
 use bandog_core::holder::InboxId;
 use redis::{PushInfo, PushKind, cmd};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::latency::since;
 use super::patient::Patient;
 use super::said::Said;
-use super::words::{self, bytes, time};
+use super::words::{self, bytes};
 use crate::clock;
 use crate::topology::{Link, random};
 use crate::value::Value;
@@ -43,8 +43,8 @@ pub(super) async fn delivery(patient: &Patient<'_>) -> Remark {
     let arrived = tokio::time::timeout(patient.patience(), message(&mut heard)).await;
     drop(link);
     match arrived {
-        Ok(Some(())) if since(sent) < SLOW => DELIVERY.fine(format!("a message arrived after {}", time(since(sent)))),
-        Ok(Some(())) => DELIVERY.risky(format!("a message arrived only after {}", time(since(sent)))),
+        Ok(Some(())) if since(sent) < SLOW => DELIVERY.fine(format!("a message arrived after {}", brief(since(sent)))),
+        Ok(Some(())) => DELIVERY.risky(format!("a message arrived only after {}", brief(since(sent)))),
         _ => DELIVERY
             .risky("a message that was published did not arrive")
             .change("look for a proxy on the way that does not carry pub/sub"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::checkup::{Check, Remark};
+use bandog_core::checkup::{Check, Remark, brief};
 use bandog_core::holder::{Client, ClientId, Who};
 use bandog_core::lease::Lease;
 use bandog_core::mode::Mode;
@@ -14,7 +14,7 @@ use redis::cmd;
 
 use super::latency::since;
 use super::patient::{Patient, command};
-use super::words::{self, time};
+use super::words;
 use crate::calls::{by_digest, by_text};
 use crate::clock;
 use crate::codec::Codec;
@@ -81,9 +81,9 @@ impl<'a> Trial<'a> {
             pairs += 1;
         }
         let (took, after) = (since(begin) / pairs.max(1), self.spent().await);
-        let trip = format!("acquire and release take {} with the way there and back", time(took));
+        let trip = format!("acquire and release take {} with the way there and back", brief(took));
         let Some(micros) = cost(before, after) else { return LOCKING.fine(trip) };
-        let saw = format!("{trip}; a script takes {} of the server", time(Duration::from_micros(micros)));
+        let saw = format!("{trip}; a script takes {} of the server", brief(Duration::from_micros(micros)));
         if micros < DEAR {
             return LOCKING.fine(saw);
         }

@@ -1,6 +1,4 @@
-//! Sizes, times and the server's own words, as remarks show them.
-
-use std::time::Duration;
+//! Sizes, shares and the server's own words, as remarks show them.
 
 /// Bytes, roughly.
 pub(super) fn bytes(count: u64) -> String {
@@ -11,17 +9,6 @@ pub(super) fn bytes(count: u64) -> String {
             format!("{}.{} {unit}", tenths / 10, tenths % 10)
         }
         None => format!("{count} bytes"),
-    }
-}
-
-/// A time to three digits at most.
-pub(super) fn time(time: Duration) -> String {
-    let micros = time.as_micros();
-    match micros {
-        0..1_000 => format!("{micros} µs"),
-        1_000..100_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
-        100_000..1_000_000 => format!("{} ms", micros / 1_000),
-        _ => format!("{}.{} s", micros / 1_000_000, micros / 100_000 % 10),
     }
 }
 
@@ -48,11 +35,6 @@ mod tests {
     fn numbers_are_short() {
         for (count, told) in [(12, "12 bytes"), (1_536, "1.5 kB"), (268_435_456, "256.0 MB"), (3 << 30, "3.0 GB")] {
             assert_eq!(bytes(count), told);
-        }
-        for (micros, told) in
-            [(7, "7 µs"), (1_250, "1.2 ms"), (99_990, "99.9 ms"), (640_000, "640 ms"), (1_990_000, "1.9 s")]
-        {
-            assert_eq!(time(Duration::from_micros(micros)), told);
         }
         assert_eq!((percent(1, 3), percent(1, 0), percent(u64::MAX, u64::MAX)), (33, 100, 100));
         assert_eq!(plain("a\r\nb\x1b[31m"), "ab[31m");
