@@ -46,7 +46,7 @@ mod sync;
 mod ticket;
 
 pub use acquire::{Acquire, TryAcquire};
-pub use admin::LockInfo;
+pub use admin::{LockInfo, RevokeRequest, Scan};
 pub use clock::{Clock, VirtualClock};
 pub use config::{ConfigError, LockConfig, LockConfigBuilder, parse_duration};
 /// Releases that nobody waits for, in numbers.
@@ -105,11 +105,12 @@ pub use ticket::{Ticket, TicketError};
 pub use bandog_macros::locked;
 
 pub use bandog_core::backoff::BackoffError;
-pub use bandog_core::holder::{PublicId, Who};
+pub use bandog_core::holder::{PublicId, PublicIdError, Who};
 pub use bandog_core::lease::LeaseError;
 pub use bandog_core::lock::{How, LossReason, Recovery};
 pub use bandog_core::mode::{Kind, Mode, ModeError};
 pub use bandog_core::name::{LockName, NameError};
+pub use bandog_core::pattern::{Pattern, PatternError};
 pub use bandog_core::renewal::RenewalError;
 pub use bandog_core::time::Moment;
 pub use bandog_core::token::{Stamp, Token};

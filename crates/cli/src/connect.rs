@@ -3,9 +3,8 @@
 use bandog::Locks;
 
 use crate::args::StoreArgs;
-use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::query;
-use crate::say::Failure;
 use crate::settings::Settings;
 
 /// Where the locks are unless somebody says otherwise.
@@ -31,7 +30,7 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
     let mut url = args.store.clone().filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
     if url.starts_with("memory:") {
         let why = "would have locks of its own, which keep nobody out; use sqlite: or sqlite:PATH";
-        return Err(Failure::new(Exit::Usage, format!("memory: is a store inside one process: every command {why}")));
+        return Err(Failure::usage(format!("memory: is a store inside one process: every command {why}")));
     }
     let mut builder = Locks::builder();
     if let Label::Usual(text) = label {
@@ -43,5 +42,5 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
         url = query::take(&url, "label").map_or(url, |(rest, _)| rest);
         builder = builder.label(text);
     }
-    builder.connect(&url).await.map_err(|error| Failure::new(Exit::of(error.kind()), error.to_string()))
+    builder.connect(&url).await.map_err(|error| Failure::of(error.kind(), &error))
 }

@@ -25,6 +25,8 @@ pub enum Exit {
     Lost,
     /// Held for longer than allowed.
     MaxHold,
+    /// There is no such lock.
+    NoLock,
     /// The child cannot be executed.
     NotExecutable,
     /// There is no such command.
@@ -53,6 +55,7 @@ impl Exit {
             Self::Killed(signal) | Self::Interrupted(signal) => {
                 128_u8.saturating_add(u8::try_from(signal).unwrap_or(127))
             }
+            Self::NoLock => 3,
             Self::Usage => 64,
             Self::Unavailable => 69,
             Self::Lost => 90,
@@ -69,24 +72,46 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The codes as people read them: number, meaning.
-pub const TABLE: &[(&str, &str)] = &[
-    ("0..255", "the command's own code"),
-    ("128+N", "the command was ended by signal N"),
-    ("64", "wrong arguments, options or configuration"),
-    ("69", "the store cannot be reached or used"),
-    ("75", "busy, or the wait is over (another code: -E)"),
-    ("90", "the lease was lost"),
-    ("91", "the maximum hold was exceeded"),
-    ("126", "the command is not executable"),
-    ("127", "the command was not found"),
-    ("130", "interrupted while waiting (128+N for other signals)"),
+/// A code as people read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The number, or what it is made of.
+    pub code: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// The subcommands that end with it; none for all.
+    pub of: &'static [&'static str],
+}
+
+const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static str]) -> Row {
+    Row { code, meaning, of }
+}
+
+/// Every code.
+pub const TABLE: &[Row] = &[
+    row("0..255", "run: the command's own code", &["run"]),
+    row("128+N", "run: the command was ended by signal N", &["run"]),
+    row("0", "done", &["acquire", "renew", "release", "ls", "show"]),
+    row("3", "there is no such lock", &["show"]),
+    row("64", "wrong arguments, options or configuration", &[]),
+    row("69", "the store cannot be reached or used", &[]),
+    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire"]),
+    row("90", "the lease was lost", &["run", "acquire", "renew", "release"]),
+    row("91", "the maximum hold was exceeded", &["run"]),
+    row("126", "the command is not executable", &["run"]),
+    row("127", "the command was not found", &["run"]),
+    row("130", "interrupted while waiting (128+N for other signals)", &["run", "acquire"]),
 ];
 
+/// The codes of a subcommand; those of all without one.
+pub fn rows(of: Option<&str>) -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().filter(move |row| of.is_none_or(|of| row.of.is_empty() || row.of.contains(&of)))
+}
+
 /// The codes as the end of a help text.
-pub fn help() -> String {
-    let row = |(code, meaning): &(&str, &str)| format!("  {code:<7} {meaning}\n");
-    format!("Exit codes:\n{}", TABLE.iter().map(row).collect::<String>())
+pub fn help<'a>(of: impl Into<Option<&'a str>>) -> String {
+    let line = |row: &Row| format!("  {:<7} {}\n", row.code, row.meaning);
+    format!("Exit codes:\n{}", rows(of.into()).map(line).collect::<String>())
 }
 
 #[cfg(test)]
@@ -101,13 +126,14 @@ mod tests {
             Exit::Busy(BUSY),
             Exit::Lost,
             Exit::MaxHold,
+            Exit::NoLock,
             Exit::NotExecutable,
             Exit::NotFound,
             Exit::Interrupted(2),
         ];
         for exit in own {
             let code = exit.code().to_string();
-            assert!(TABLE.iter().any(|(listed, _)| *listed == code), "{exit:?} is {code}, which no row has");
+            assert!(TABLE.iter().any(|row| row.code == code), "{exit:?} is {code}, which no row has");
         }
         assert_eq!(Exit::of(ErrorKind::Busy), Exit::of(ErrorKind::Timeout), "held by another, either way");
         assert_eq!((Exit::Killed(9).code(), Exit::Child(3).code(), Exit::Fine.code()), (137, 3, 0));

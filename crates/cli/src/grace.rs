@@ -7,9 +7,8 @@ use bandog::{LockConfig, Locks};
 
 use crate::args::{OnLost, Run};
 use crate::child::Respite;
-use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::note::short;
-use crate::say::Failure;
 
 const USUAL: Duration = Duration::from_secs(5);
 /// Enough for the dead to go, and for a busy machine to get there.
@@ -20,7 +19,7 @@ pub(crate) fn checked(locks: &Locks, args: &Run) -> Result<(Duration, Respite), 
     let mut config = locks.defaults().clone();
     if let Some(lease) = args.lock.lease {
         let set = config.set("lease", &format!("{}ms", lease.as_millis()));
-        set.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        set.map_err(|error| Failure::usage(error.to_string()))?;
     }
     let (lease, margin) = (config.lease(), MARGIN.min(config.lease() / 10));
     let room = room(&config).saturating_sub(margin);
@@ -39,7 +38,7 @@ pub(crate) fn checked(locks: &Locks, args: &Run) -> Result<(Duration, Respite), 
 fn too_long(grace: Duration, room: Duration, lease: Duration) -> Failure {
     let (grace, rest, room, lease) = (short(grace), short(lease - room), short(room), short(lease));
     let why = format!("renewing and ending need {rest} of the lease ({lease}), so the grace must be less than {room}");
-    Failure::new(Exit::Usage, format!("--grace {grace} does not fit: {why}; shorten it or lengthen --lease"))
+    Failure::usage(format!("--grace {grace} does not fit: {why}; shorten it or lengthen --lease"))
 }
 
 /// What a lease leaves: not the time to the next renewal, and a tenth for its answer.

@@ -12,9 +12,10 @@ use bandog::{Clock, Hold, LossReason, Moment, ReleaseError};
 use crate::args::{OnLost, Run};
 use crate::child::{Cause, Child, Ending, Happening, Respite, Status};
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::held::Held;
 use crate::note::Note;
-use crate::say::{Failure, Say};
+use crate::say::Say;
 use crate::signals::Interrupts;
 
 /// The lock and its rules while the child runs.

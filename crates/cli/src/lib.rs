@@ -4,11 +4,15 @@ pub mod args;
 pub mod child;
 mod connect;
 mod dflock;
+mod entry;
 pub mod exit;
+mod explain;
+mod failure;
 mod file;
 mod grace;
 mod held;
 mod keep;
+mod ls;
 mod note;
 mod pages;
 mod peek;
@@ -16,7 +20,9 @@ mod query;
 mod run;
 mod say;
 mod scene;
+mod screen;
 mod settings;
+mod show;
 mod signals;
 mod tickets;
 mod wait;
@@ -26,10 +32,11 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use args::{Cli, Command, StoreArgs};
+use args::{Cli, Command, StoreArgs, Talk};
 use clap::error::ErrorKind;
 use exit::Exit;
-use say::{Failure, Say};
+use failure::Failure;
+use say::Say;
 use settings::{Settings, Wrong};
 use signal_hook::consts::SIGINT;
 
@@ -39,7 +46,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     match parsed.map_err(Wrong::from).and_then(|args| settings::parse(&args)) {
         Ok((cli, settings)) => end(perform(&cli, &settings)),
         Err(Wrong::Usage(error)) => usage(&error, &args).into(),
-        Err(Wrong::Elsewhere(text)) => say_plainly(&Failure::new(Exit::Usage, text), wants_json(&args)).into(),
+        Err(Wrong::Elsewhere(text)) => say_plainly(&Failure::usage(text), wants_json(&args)).into(),
     }
 }
 
@@ -81,37 +88,51 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
     if is_run && error.kind() == ErrorKind::UnknownArgument {
         text = format!("{text}\nThe command comes after two dashes: bandog run NAME -- COMMAND [ARG]...");
     }
-    say_plainly(&Failure::new(Exit::Usage, text), wants_json(args))
+    say_plainly(&Failure::usage(text), wants_json(args))
 }
 
 fn perform(cli: &Cli, settings: &Settings) -> Exit {
     let plain = |result: Result<Exit, Failure>| result.unwrap_or_else(|failure| say_plainly(&failure, false));
     match &cli.command {
         Command::Run(args) => {
-            on_runtime(&args.store, Some(&args.lock.name), async |say| run::run(args, settings, say).await)
+            let say = Say::new(args.talk, args.store.json);
+            on_runtime(&say, Some(&args.lock.name), async |say| run::run(args, settings, say).await)
         }
         Command::Acquire(args) => {
-            on_runtime(&args.store, Some(&args.lock.name), async |say| tickets::acquire(args, settings, say).await)
+            let say = Say::new(args.talk, args.store.json);
+            on_runtime(&say, Some(&args.lock.name), async |say| tickets::acquire(args, settings, say).await)
         }
-        Command::Renew(args) => on_runtime(&args.store, None, async |say| tickets::renew(args, settings, say).await),
+        Command::Renew(args) => {
+            let say = Say::new(args.talk, args.store.json);
+            on_runtime(&say, None, async |say| tickets::renew(args, settings, say).await)
+        }
         Command::Release(args) => {
-            on_runtime(&args.store, None, async |say| tickets::release(args, settings, say).await)
+            let say = Say::new(args.talk, args.store.json);
+            on_runtime(&say, None, async |say| tickets::release(args, settings, say).await)
+        }
+        Command::Ls(args) => on_runtime(&plainly(&args.store), None, async |_| ls::ls(args, settings).await),
+        Command::Show(args) => {
+            on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
         }
         Command::Completions { shell } => plain(pages::completions(*shell)),
+        Command::Explain { kind } => plain(explain::explain(kind.as_deref())),
         Command::Man { command } => plain(pages::man(command.as_deref())),
     }
 }
 
+fn plainly(args: &StoreArgs) -> Say {
+    Say::new(Talk::default(), args.json)
+}
+
 fn say_plainly(failure: &Failure, json: bool) -> Exit {
-    say::say_failure(failure, json);
+    failure.say(json, false);
     failure.exit
 }
 
-fn on_runtime(args: &StoreArgs, lock: Option<&str>, work: impl AsyncFnOnce(&Say) -> Result<Exit, Failure>) -> Exit {
-    let say = Say::new(args);
+fn on_runtime(say: &Say, lock: Option<&str>, work: impl AsyncFnOnce(&Say) -> Result<Exit, Failure>) -> Exit {
     let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(work(&say)),
-        Err(error) => Err(Failure::new(Exit::Unavailable, format!("no runtime: {error}"))),
+        Ok(runtime) => runtime.block_on(work(say)),
+        Err(error) => Err(Failure::new("system", Exit::Unavailable, format!("no runtime: {error}"))),
     };
     result.unwrap_or_else(|mut failure| {
         failure.lock = failure.lock.or_else(|| lock.map(str::to_owned));

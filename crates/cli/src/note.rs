@@ -51,10 +51,22 @@ impl Note {
         }
     }
 
+    /// The kind of error it is, as `docs/errors.md` has it; nothing for what is none.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Busy { waited: None, .. } => "busy",
+            Self::Busy { waited: Some(_), .. } => "timeout",
+            Self::Lost { .. } => "lost",
+            Self::MaxHold { .. } => "max_hold",
+            Self::Unreleased { .. } => "unconfirmed",
+            _ => "",
+        }
+    }
+
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Waiting { scene, waited } => format!("waiting for {}, {}", short(*waited), scene.words()),
-            Self::Busy { scene, waited: None } => format!("busy, {}; wait for it with --wait", scene.words()),
+            Self::Busy { scene, waited: None } => format!("busy, {}", scene.words()),
             Self::Busy { scene, waited: Some(waited) } => format!("busy after {}, {}", short(*waited), scene.words()),
             Self::Interrupted { signal } => format!("interrupted by signal {signal}"),
             Self::Acquired { token, waited, .. } => format!("acquired after {}, token {token}", short(*waited)),

@@ -10,10 +10,11 @@ use crate::args::{OnLost, Run};
 use crate::child::{Child, Plan, Policy, Prepared, Respite};
 use crate::connect::{Label, connect};
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::grace;
 use crate::held::Request;
 use crate::keep::Keep;
-use crate::say::{Failure, Say};
+use crate::say::Say;
 use crate::settings::Settings;
 use crate::signals::Interrupts;
 use crate::wait::{Got, Wait};
@@ -52,7 +53,7 @@ async fn confirm(got: &Got, lease: Duration) -> Result<(), Failure> {
     if got.held.hold().remaining() >= lease / 10 * 9 {
         return Ok(());
     }
-    got.held.renew().await.map_err(|error| Failure::new(Exit::of(error.kind()), error.to_string()))
+    got.held.renew().await.map_err(|error| Failure::of(error.kind(), &error))
 }
 
 async fn start<'a>(
@@ -96,7 +97,7 @@ fn policy(on_lost: OnLost) -> Policy {
 fn not_started(error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::TimedOut {
         let why = "this process did not run for too long (was it stopped?)";
-        return Failure::new(Exit::Lost, format!("the lease ran out before the command could start: {why}"));
+        return Failure::new("lost", Exit::Lost, format!("the lease ran out before the command could start: {why}"));
     }
-    Failure::new(Exit::Unavailable, format!("the supervisor of the command could not be started: {error}"))
+    Failure::new("system", Exit::Unavailable, format!("the supervisor of the command could not be started: {error}"))
 }

@@ -8,31 +8,9 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::Value;
 
-use crate::args::StoreArgs;
-use crate::exit::Exit;
+use crate::args;
+use crate::failure::{self, Failure};
 use crate::note::{Note, Weight};
-
-/// Why the command ends early: the code and the words.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) exit: Exit,
-    /// Nothing if it was said already.
-    pub(crate) text: String,
-    /// The lock it is about, if that is known.
-    pub(crate) lock: Option<String>,
-}
-
-impl Failure {
-    pub(crate) fn new(exit: Exit, text: impl Into<String>) -> Self {
-        Self { exit, text: text.into(), lock: None }
-    }
-
-    /// About this lock.
-    pub(crate) fn about(mut self, lock: &str) -> Self {
-        self.lock = Some(lock.to_owned());
-        self
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Talk {
@@ -51,14 +29,14 @@ pub(crate) struct Say {
 }
 
 impl Say {
-    pub(crate) fn new(args: &StoreArgs) -> Self {
-        let talk = match (args.quiet, args.verbose) {
+    pub(crate) fn new(talk: args::Talk, json: bool) -> Self {
+        let talk = match (talk.quiet, talk.verbose) {
             (true, _) => Talk::Quiet,
             (_, true) => Talk::Verbose,
             _ => Talk::Normal,
         };
-        let live = !args.json && talk != Talk::Quiet && std::io::stderr().is_terminal();
-        Self { talk, json: args.json, live, shown: Cell::new(false) }
+        let live = !json && talk != Talk::Quiet && std::io::stderr().is_terminal();
+        Self { talk, json, live, shown: Cell::new(false) }
     }
 
     /// Whether a wait has one line that changes, instead of a line per change.
@@ -73,10 +51,18 @@ impl Say {
             Weight::News => self.talk >= Talk::Normal,
             Weight::Detail => self.talk >= Talk::Verbose || (self.json && self.talk > Talk::Quiet),
         };
-        if self.json && heard {
-            write(&format!("{}\n", note.json(lock)));
-        } else if heard {
-            write(&format!("bandog: {}: {}\n", lock.escape_debug(), note.words()));
+        if !heard {
+            return;
+        }
+        let kind = note.kind();
+        if self.json {
+            let mut object = note.json(lock);
+            failure::explain_json(&mut object, kind, Some(lock));
+            return write(&format!("{object}\n"));
+        }
+        write(&format!("bandog: {}: {}\n", lock.escape_debug(), note.words()));
+        if self.talk > Talk::Quiet {
+            write(&failure::explanation(kind, Some(lock)));
         }
     }
 
@@ -97,9 +83,7 @@ impl Say {
     /// An error that ends the command.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.clear();
-        if !failure.text.is_empty() {
-            say_failure(failure, self.json);
-        }
+        failure.say(self.json, self.talk == Talk::Quiet);
     }
 
     /// Shows or changes the live line.
@@ -136,18 +120,7 @@ impl Say {
     }
 }
 
-/// Says an error, also when nobody knows yet how the user wants it said.
-pub(crate) fn say_failure(failure: &Failure, json: bool) {
-    let Failure { exit, text, lock } = failure;
-    if json {
-        let error = serde_json::json!({ "event": "error", "lock": lock, "exit": exit.code(), "message": text });
-        write(&format!("{error}\n"));
-    } else {
-        write(&format!("bandog: {text}\n"));
-    }
-}
-
-// A closed standard error is no reason to stop.
-fn write(text: &str) {
+/// A closed standard error is no reason to stop.
+pub(crate) fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

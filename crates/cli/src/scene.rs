@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use bandog::op::{HolderView, RecordView};
+use bandog::op::RecordView;
 use bandog::{Locks, Who};
 use serde_json::{Value, json};
 
+use crate::entry::{Holding, wall_micros};
 use crate::note::{millis, short};
 
 /// How long the store may take to say who holds.
@@ -15,18 +16,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// What can be said of a lock that is busy. Empty when the store gave no answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scene {
-    holders: Vec<Holder>,
+    holders: Vec<Holding>,
     /// Waiters before this process, if it waits.
     ahead: Option<usize>,
     waiters: usize,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Holder {
-    id: String,
-    who: Who,
-    held: Duration,
-    left: Duration,
 }
 
 impl Scene {
@@ -39,18 +32,11 @@ impl Scene {
     }
 
     fn read(record: &RecordView, now: u64, pid: u32) -> Self {
-        let held = |holder: &HolderView| Duration::from_micros(now.saturating_sub(holder.since.micros()));
-        let holder = |holder: &HolderView| Holder {
-            id: holder.id.to_string(),
-            who: (*holder.who).clone(),
-            held: held(holder),
-            left: holder.remaining,
-        };
         // One process waits once here, so its number is enough; hosts share a store, so it is not all.
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let ours = |who: &Who| who.pid == pid && who.host == host;
         Self {
-            holders: record.holders.iter().map(holder).collect(),
+            holders: record.holders.iter().map(|holder| Holding::new(holder, now)).collect(),
             ahead: record.waiters.iter().position(|waiter| ours(&waiter.who)),
             waiters: record.waiters.len(),
         }
@@ -58,7 +44,7 @@ impl Scene {
 
     /// Whether somebody with this public id is among the holders.
     pub(crate) fn is_held_by(&self, id: &str) -> bool {
-        self.holders.iter().any(|holder| holder.id == id)
+        self.holders.iter().any(|holder| holder.id.to_string() == id)
     }
 
     /// The same for somebody who does not wait any more: the store may hear of that later.
@@ -71,7 +57,7 @@ impl Scene {
 
     /// Whether somebody else holds it now than in an earlier scene.
     pub(crate) fn has_changed(&self, earlier: &Self) -> bool {
-        let ids = |scene: &Self| scene.holders.iter().map(|holder| holder.id.clone()).collect::<Vec<_>>();
+        let ids = |scene: &Self| scene.holders.iter().map(|holder| holder.id).collect::<Vec<_>>();
         ids(self) != ids(earlier)
     }
 
@@ -92,18 +78,8 @@ impl Scene {
     }
 
     pub(crate) fn json(&self, waited: Option<Duration>) -> Value {
-        let holder = |holder: &Holder| {
-            json!({
-                "id": holder.id,
-                "host": holder.who.host,
-                "pid": holder.who.pid,
-                "label": holder.who.label,
-                "held_ms": millis(holder.held),
-                "lease_left_ms": millis(holder.left),
-            })
-        };
         json!({
-            "holders": self.holders.iter().map(holder).collect::<Vec<_>>(),
+            "holders": self.holders.iter().map(Holding::json).collect::<Vec<_>>(),
             "place": self.ahead.map(|ahead| ahead + 1),
             "waiters": self.waiters,
             "waited_ms": waited.map(millis),
@@ -122,14 +98,10 @@ fn ordinal(number: usize) -> String {
     format!("{number}{end}")
 }
 
-// Only to say how long ago something was.
-fn wall_micros() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1000
-}
-
 #[cfg(test)]
 mod tests {
+    use bandog::{Mode, PublicId, Token};
+
     use super::*;
 
     #[test]
@@ -141,7 +113,16 @@ mod tests {
     #[test]
     fn a_scene_says_what_it_knows() {
         let who = Who { host: "db1".into(), pid: 77, label: "re\nport".into() };
-        let holder = Holder { id: "x".into(), who, held: Duration::from_secs(192), left: Duration::from_secs(20) };
+        let holder = Holding {
+            id: PublicId::from_bits(7),
+            who: who.into(),
+            mode: Mode::Exclusive,
+            token: Token::from_u64(1),
+            since: 0,
+            held: Duration::from_secs(192),
+            left: Duration::from_secs(20),
+            revoked: None,
+        };
         let scene = Scene { holders: vec![holder.clone()], ahead: Some(1), waiters: 3 };
         assert_eq!(scene.words(), "held by db1/77 (re\\nport) for 3m12s; 2nd in line");
         let many = Scene { holders: vec![holder.clone(), holder], ahead: None, waiters: 2 };

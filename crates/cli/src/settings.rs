@@ -14,10 +14,9 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::args::{Cli, Command, Run, duration};
-use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::file;
 use crate::query;
-use crate::say::Failure;
 
 /// Options of the command that a file may set; their environment variables are clap's.
 const OWN: &[&str] = &["store", "max_hold", "at_least", "on_lost", "grace", "conflict_exit_code", "on_busy"];
@@ -81,7 +80,7 @@ impl Settings {
     /// Sets them all.
     pub(crate) fn apply(&self, mut builder: LocksBuilder) -> Result<LocksBuilder, Failure> {
         for (option, (value, place)) in &self.0 {
-            let wrong = |error| Failure::new(Exit::Usage, format!("{place}: {error}"));
+            let wrong = |error| Failure::usage(format!("{place}: {error}"));
             builder = builder.set(option, value).map_err(wrong)?;
         }
         Ok(builder)

@@ -11,10 +11,11 @@ use serde_json::json;
 use crate::args::{Acquire, OnBusy, Redeem};
 use crate::connect::{Label, connect};
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::held::Request;
 use crate::note::millis;
 use crate::peek;
-use crate::say::{Failure, Say};
+use crate::say::Say;
 use crate::settings::Settings;
 use crate::signals::Interrupts;
 use crate::wait::Wait;
@@ -26,7 +27,7 @@ const USUAL: &str = "ticket";
 pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     if peek::goes_nowhere(std::io::stdout()) {
         let why = "standard output is closed or /dev/null, and the ticket would be lost";
-        return Err(Failure::new(Exit::Usage, why));
+        return Err(Failure::usage(why));
     }
     let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), USUAL)).await?;
     let request = Request::new(&locks, &args.lock).fixed();
@@ -39,7 +40,7 @@ pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> R
 async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new();
     let got = wait.get(request, &mut interrupts).await?;
-    let ticket = got.held.detach().await.map_err(|error| failure(error.kind(), &error))?;
+    let ticket = got.held.detach().await.map_err(|error| Failure::of(error.kind(), &error))?;
     if let Some(signal) = interrupts.caught() {
         drop(ticket.release(wait.locks).await);
         return Err(wait.interrupted(signal));
@@ -59,6 +60,7 @@ async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Res
         // A ticket that nobody got would block the lock until its lease ends.
         drop(ticket.release(locks).await);
         return Err(Failure::new(
+            "output",
             Exit::Unavailable,
             format!("the ticket could not be printed ({error}); released again"),
         ));
@@ -69,12 +71,12 @@ async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Res
 pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
     let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
-    let lost = |error: RenewError| failure(error.kind(), &error).about(ticket.name());
+    let lost = |error: RenewError| Failure::of(error.kind(), &error).about(ticket.name());
     let left = ticket.renew(&locks).await.map_err(lost)?;
     if say.is_wordy() {
         let text = format!("{} is held for another {}", ticket.name().escape_debug(), crate::note::short(left));
         let json = json!({ "lock": ticket.name(), "token": ticket.token().to_string(), "lease_left_ms": millis(left) });
-        say.answer(&text, &json).map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
+        say.answer(&text, &json).map_err(|error| Failure::new("output", Exit::Unavailable, error.to_string()))?;
     }
     Ok(Exit::Fine)
 }
@@ -82,23 +84,19 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
 pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
     let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
-    let lost = |error: ReleaseError| failure(error.kind(), &error).about(ticket.name());
+    let lost = |error: ReleaseError| Failure::of(error.kind(), &error).about(ticket.name());
     ticket.release(&locks).await.map_err(lost)?;
     if say.is_wordy() {
         let json = json!({ "lock": ticket.name(), "released": true });
         let text = format!("{} is released", ticket.name().escape_debug());
-        say.answer(&text, &json).map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
+        say.answer(&text, &json).map_err(|error| Failure::new("output", Exit::Unavailable, error.to_string()))?;
     }
     Ok(Exit::Fine)
 }
 
-fn failure(kind: bandog::ErrorKind, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::of(kind), error.to_string())
-}
-
 /// The ticket from the environment, else from standard input. Two that differ are a mistake, and not ours to settle.
 fn read() -> Result<Ticket, Failure> {
-    let wrong = |text: String| Failure::new(Exit::Usage, text);
+    let wrong = |text: String| Failure::usage(text);
     let parsed = |text: &str| text.parse::<Ticket>().map_err(|error| wrong(error.to_string()));
     match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => {

@@ -8,9 +8,10 @@ use bandog::{AcquireError, Clock, ErrorKind, Locks, Moment};
 
 use crate::args::{LockArgs, OnBusy};
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::held::{Held, Request};
 use crate::note::Note;
-use crate::say::{Failure, Say};
+use crate::say::Say;
 use crate::scene::Scene;
 use crate::signals::Interrupts;
 
@@ -112,23 +113,23 @@ impl Wait<'_> {
         let name = self.args.name.escape_debug();
         let text =
             format!("{name}: this already runs under that lock (BANDOG_HOLDER is {above}), and would wait for itself");
-        Err(Failure::new(Exit::Usage, text))
+        Err(Failure::new(ErrorKind::WouldDeadlock.as_str(), Exit::Usage, text))
     }
 
     async fn busy(&self, waited: Option<Duration>) -> Failure {
         if self.on_busy == OnBusy::Skip {
             self.say.clear();
-            return Failure::new(Exit::Fine, "");
+            return Failure::said(Exit::Fine);
         }
         let scene = Scene::of(self.locks, &self.args.name).await.without_us();
         self.say.note(&self.args.name, &Note::Busy { scene, waited });
-        Failure::new(Exit::Busy(self.args.conflict_exit_code), "")
+        Failure::said(Exit::Busy(self.args.conflict_exit_code))
     }
 
     /// A signal came while the lock was waited for, or before anything was done with it.
     pub(crate) fn interrupted(&self, signal: i32) -> Failure {
         self.say.note(&self.args.name, &Note::Interrupted { signal });
-        Failure::new(Exit::Interrupted(signal), "")
+        Failure::said(Exit::Interrupted(signal))
     }
 }
 
@@ -137,5 +138,5 @@ fn since(began: Moment) -> Duration {
 }
 
 fn failure(error: &AcquireError) -> Failure {
-    Failure::new(Exit::of(error.kind()), error.to_string())
+    Failure::of(error.kind(), error)
 }

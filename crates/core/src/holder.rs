@@ -4,6 +4,7 @@
 
 use std::fmt::{self, Write as _};
 use std::hash::Hasher;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,7 +60,7 @@ pub struct HolderId {
 impl HolderId {
     /// The short id that people see; it cannot release anything.
     pub fn public(self) -> PublicId {
-        PublicId(self.client.digest(self.seq))
+        PublicId(self.client.digest(self.seq) & SHOWN)
     }
 }
 
@@ -69,7 +70,14 @@ impl fmt::Debug for HolderId {
     }
 }
 
-/// The id of a holder or waiter that logs, errors and listings show.
+/// The id of a holder or waiter that logs, errors and listings show, and that people type to name one.
+///
+/// ```
+/// use bandog_core::holder::PublicId;
+/// let id: PublicId = "k3j0a9x7qt".parse()?;
+/// assert_eq!(id.to_string(), "k3j0a9x7qt");
+/// # Ok::<_, bandog_core::holder::PublicIdError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PublicId(u64);
@@ -77,6 +85,8 @@ pub struct PublicId(u64);
 /// Crockford's base 32: no letters that are mistaken for digits when read aloud at 3 a.m.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: u32 = 10;
+/// An id is no more than what is shown of it: whoever reads it can name it.
+const SHOWN: u64 = u64::MAX << (64 - 5 * DIGITS);
 
 impl PublicId {
     /// Rebuilds an id from the bits a store wrote down.
@@ -101,6 +111,39 @@ impl fmt::Debug for PublicId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// Capital letters and the letters that look like a digit are understood too.
+impl FromStr for PublicId {
+    type Err = PublicIdError;
+
+    fn from_str(text: &str) -> Result<Self, PublicIdError> {
+        let wrong = || PublicIdError { text: text.to_owned() };
+        let digit = |c: char| {
+            let c = match c.to_ascii_lowercase() {
+                'o' => '0',
+                'i' | 'l' => '1',
+                c => c,
+            };
+            ALPHABET.iter().position(|known| char::from(*known) == c)
+        };
+        let mut bits = 0;
+        for c in text.chars() {
+            bits = bits << 5 | digit(c).ok_or_else(wrong)? as u64;
+        }
+        if text.len() != DIGITS as usize {
+            return Err(wrong());
+        }
+        Ok(Self(bits << (64 - 5 * DIGITS)))
+    }
+}
+
+/// A text that is no public id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no public id: that is ten digits and letters, such as k3j0a9x7qt")]
+pub struct PublicIdError {
+    /// As given.
+    pub text: String,
 }
 
 /// Where a store pushes grants and notices for one client.
@@ -196,5 +239,19 @@ mod tests {
         assert_eq!(a.public().to_string().len(), 10);
         let shown = format!("{a:?} {client:?} {}", a.public());
         assert!(!shown.contains("0123456789abcdef") && !shown.contains(&secret.to_string()), "{shown}");
+    }
+
+    #[test]
+    fn an_id_is_what_is_read_of_it() {
+        let client = Client::new(ClientId::from_random(7), Who::default());
+        for id in std::iter::repeat_with(|| client.fresh().public()).take(100) {
+            let text = id.to_string();
+            assert_eq!((text.parse(), text.to_uppercase().parse()), (Ok(id), Ok(id)));
+        }
+        assert_eq!("0O1iIlL000".parse::<PublicId>().unwrap().to_string(), "0011111000");
+        for wrong in ["", "k3j0a9x7q", "k3j0a9x7qt0", "k3j0a9x7qu", "k3j0a9x7q\u{e9}", "k3j0a9x7-t"] {
+            let error = wrong.parse::<PublicId>().unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{wrong:?} is no public id")), "{error}");
+        }
     }
 }

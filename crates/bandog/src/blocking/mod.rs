@@ -19,11 +19,13 @@ mod guard;
 mod interrupt;
 mod park;
 mod request;
+mod scan;
 mod thread;
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
-use crate::admin::LockInfo;
+use crate::admin::{LockInfo, RevokeRequest};
 use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Health, JanitorStats};
 use crate::error::{AdminError, ShutdownError};
@@ -33,6 +35,7 @@ pub use guard::{Guard, PermitGuard, ReadGuard, UpgradeError, WriteGuard};
 pub use interrupt::Interrupt;
 pub(crate) use park::{block_on, is_blocking};
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
+pub use scan::Scan;
 
 /// A client of one store, for threads. Cheap to clone; clones share everything, also with the async side.
 ///
@@ -133,6 +136,20 @@ impl Locks {
         block_on(self.0.list(pattern))
     }
 
+    /// As [`crate::Locks::scan`]: an iterator over pages.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("order:1001").acquire()?;
+    /// for page in locks.scan("order:*").limit(100) {
+    ///     page?.iter().for_each(|lock| println!("{}", lock.name));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scan(&self, pattern: impl AsRef<str>) -> Scan {
+        Scan(self.0.scan(pattern))
+    }
+
     /// As [`crate::Locks::inspect`].
     ///
     /// # Errors
@@ -151,7 +168,7 @@ impl Locks {
     /// As [`crate::Locks::revoke`].
     ///
     /// # Errors
-    /// [`AdminError`] when the name cannot be or the store fails.
+    /// [`AdminError`] when the name or the reason cannot be or the store fails.
     ///
     /// ```
     /// let locks = bandog::blocking::Locks::connect("memory:")?;
@@ -161,7 +178,28 @@ impl Locks {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn revoke(&self, name: impl AsRef<str>, reason: impl Into<String>) -> Result<Option<Duration>, AdminError> {
-        block_on(self.0.revoke(name, reason))
+        self.revoke_with(name, reason, |request| request)
+    }
+
+    /// As [`revoke`](Self::revoke), with the options of [`RevokeRequest`].
+    ///
+    /// # Errors
+    /// [`AdminError`] when the name or the reason cannot be or the store fails.
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let guard = locks.mutex("job").acquire()?;
+    /// let left = locks.revoke_with("job", "its host is gone", |revoke| revoke.now())?;
+    /// assert_eq!(left, Some(std::time::Duration::ZERO));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn revoke_with(
+        &self,
+        name: impl AsRef<str>,
+        reason: impl Into<String>,
+        options: impl FnOnce(RevokeRequest) -> RevokeRequest,
+    ) -> Result<Option<Duration>, AdminError> {
+        block_on(options(self.0.revoke(name, reason)).into_future())
     }
 
     /// As [`crate::Locks::shutdown`].

@@ -28,6 +28,14 @@ pub enum ConfigError {
     /// The glob of a listing.
     #[error(transparent)]
     Pattern(#[from] PatternError),
+    /// The reason of a revocation.
+    #[error("the reason has {bytes} bytes; at most {max} are told and kept")]
+    Reason {
+        /// As given.
+        bytes: usize,
+        /// The most there may be.
+        max: usize,
+    },
     /// No lock name where one is needed.
     #[error("this configuration has no lock name; set one with name(..)")]
     NoName,

@@ -52,7 +52,12 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    pub(crate) const WORDS: &'static [&'static str] = &[
+    /// The word of every kind, in the order of the kinds.
+    ///
+    /// ```
+    /// assert!(bandog::ErrorKind::WORDS.contains(&"busy"));
+    /// ```
+    pub const WORDS: &'static [&'static str] = &[
         "invalid",
         "busy",
         "timeout",

@@ -208,8 +208,8 @@ pub enum RunError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// A name or a glob that cannot be.
-    #[error("lock {lock:?} ({store}): not looked up: {reason}")]
+    /// A name, a glob or a reason that cannot be.
+    #[error("lock {lock:?} ({store}): nothing was asked of the store: {reason}")]
     Invalid {
         /// As given, shortened if it is very long.
         lock: String,

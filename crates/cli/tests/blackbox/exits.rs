@@ -23,6 +23,8 @@ macro_rules! codes {
 codes! {
     "0..255": the_code_of_the_command_is_passed_on = own;
     "128+N": a_command_ended_by_a_signal_is_128_and_its_number = killed;
+    "0": done_is_0 = done;
+    "3": a_lock_that_is_not_there_is_3 = no_lock;
     "64": wrong_usage_is_64 = usage;
     "69": a_store_that_cannot_be_used_is_69 = unavailable;
     "75": busy_is_75 = busy;
@@ -43,7 +45,7 @@ fn fits(key: &str, code: i32) -> bool {
 
 #[test]
 fn every_code_of_the_table_has_a_case() {
-    let listed: Vec<&str> = TABLE.iter().map(|(code, _)| *code).collect();
+    let listed: Vec<&str> = TABLE.iter().map(|row| row.code).collect();
     assert_eq!(listed, CODES);
 }
 
@@ -57,6 +59,22 @@ fn killed(stage: &Stage) {
     stage.line("run job").sh("kill -KILL $$").run().is(137);
     stage.line("run job").sh("kill -TERM $$").run().is(143);
     assert!(stage.is_free());
+}
+
+fn done(stage: &Stage) {
+    let ticket = stage.line("acquire job").run().is(0).out;
+    for line in ["ls", "ls nothing*", "show job"] {
+        stage.line(line).run().is(0);
+    }
+    for line in ["renew", "release"] {
+        stage.line(line).fed(&ticket).is(0);
+    }
+}
+
+fn no_lock(stage: &Stage) {
+    let outcome = stage.line("show nothing").run().is(3).says("nothing: there is no such lock");
+    assert!(outcome.out.is_empty(), "{outcome:?}");
+    assert_eq!(stage.line("show --json nothing").run().is(3).event("error")["kind"], "no_such_lock");
 }
 
 fn usage(stage: &Stage) {

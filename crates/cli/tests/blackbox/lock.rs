@@ -34,7 +34,7 @@ pub(crate) fn nonblock(stage: &Stage, sub: &str) {
         return asks(stage, sub, "--nonblock").run().is(75).says("job: busy, held by ").done();
     }
     let _job = stage.hold("");
-    asks(stage, sub, "-n").run().is(75).says("; wait for it with --wait\n");
+    asks(stage, sub, "-n").run().is(75).says("do:   wait for it with --wait 5m");
     asks(stage, sub, "--nonblock").run().is(75).prints("");
     asks(stage, sub, "-n -w 3").run().is(64).says("cannot be used with");
 }
@@ -42,7 +42,7 @@ pub(crate) fn nonblock(stage: &Stage, sub: &str) {
 pub(crate) fn wait(stage: &Stage, sub: &str) {
     let job = stage.hold("");
     asks(stage, sub, "-w 0.5").run().is(75).says("job: busy after ");
-    asks(stage, sub, "-w 0").run().is(75).says("wait for it with --wait");
+    asks(stage, sub, "-w 0").run().is(75).says("wait for it with --wait 5m");
     let waits = asks(stage, sub, "--wait 1h").start();
     waits.await_err("waiting for ");
     job.finish().is(0);

@@ -12,6 +12,7 @@ mod exits;
 mod kinds;
 mod live;
 mod lock;
+mod look;
 mod lost;
 mod messages;
 mod options;

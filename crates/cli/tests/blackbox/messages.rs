@@ -43,11 +43,17 @@ fn busy_names_the_holder_its_label_and_since_when() {
     let stage = Stage::new();
     let job = stage.hold("--label nightly");
     let outcome = stage.line("run -n job -- true").run().is(75);
-    assert_eq!(plain(&outcome.err), "bandog: job: busy, held by HOST/# (nightly) for #.#s; wait for it with --wait\n");
+    let told = plain(&outcome.err);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], "bandog: job: busy, held by HOST/# (nightly) for #.#s");
+    assert!(lines[1].starts_with("  why:  another process holds it"), "{told}");
+    assert!(lines[2].starts_with("  do:   wait for it") && lines[2].contains("bandog break job --reason"), "{told}");
+    assert_eq!(lines[3..], ["  more: bandog explain busy"]);
     assert!(outcome.err.contains(&format!("/{} ", job.id())), "{outcome:?}");
     let outcome = stage.line("run -w 0.5 job -- true").run().is(75);
-    let last = plain(outcome.err.lines().last().unwrap());
-    assert_eq!(last, "bandog: job: busy after #.#s, held by HOST/# (nightly) for #.#s");
+    let told = plain(&outcome.err);
+    assert!(told.contains("bandog: job: busy after #.#s, held by HOST/# (nightly) for #.#s\n  why: "), "{told}");
+    assert!(told.ends_with("  more: bandog explain timeout\n"), "{told}");
     let busy = stage.line("run --json -w 0.5 job -- true").run().is(75).event("busy");
     let holder = &busy["holders"][0];
     assert_eq!((&holder["label"], &holder["pid"]), (&"nightly".into(), &job.id().into()), "{busy}");
@@ -96,6 +102,8 @@ fn a_store_that_cannot_be_used_is_named_with_its_path_and_the_reason() {
         let url = stage.url(file);
         let outcome = stage.line(&format!("run --store {url} job -- true")).run().is(69);
         let outcome = outcome.says(&format!("bandog: store {url} could not be opened: ")).says(reason);
+        assert_eq!(outcome.err.lines().count(), 4, "{outcome:?}");
+        let outcome = stage.line(&format!("run -q --store {url} job -- true")).run().is(69);
         assert_eq!(outcome.err.lines().count(), 1, "{outcome:?}");
         let error = stage.line(&format!("run --json --store {url} job -- true")).run().is(69).event("error");
         assert_eq!((&error["exit"], &error["lock"]), (&69.into(), &"job".into()));
@@ -123,11 +131,11 @@ fn control_characters_are_shown_and_not_obeyed() {
     let stage = Stage::new();
     let job = stage.line("run --label").arg("a\x1b[31m\nb\u{202e}").words("job").hold();
     let outcome = stage.line("run -n job -- true").run().is(75).says("(a\\u{1b}[31m\\nb");
-    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 1, "{outcome:?}");
+    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 4, "{outcome:?}");
     stage.line("run -n --json job -- true").run().is(75).event("busy");
     job.finish().is(0);
     let outcome = stage.line("run").arg("na\x1b[2Jme\n").words("-- true").run().is(64);
-    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 1, "{outcome:?}");
+    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 4, "{outcome:?}");
     let outcome = stage.line("run --json").arg("na\x1b[2Jme\n").words("-- true").run().is(64);
     assert_eq!(outcome.event("error")["lock"], "na\x1b[2Jme\n");
 }

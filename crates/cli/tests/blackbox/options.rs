@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{command, lock, output, pages, store, tickets};
+use crate::{command, lock, look, output, pages, store, tickets};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -78,6 +78,26 @@ options! {
     release quiet: release_quiet_says_nothing = output::quiet;
     release json: release_json_is_one_object_per_line = output::json;
     release help: release_help_shows_its_options = pages::help;
+    ls pattern: ls_pattern_chooses_names = look::pattern;
+    ls host: ls_host_chooses_holders = look::host;
+    ls label: ls_label_chooses_holders = look::label;
+    ls contended: ls_contended_are_those_with_waiters = look::contended;
+    ls over: ls_over_are_those_held_for_long = look::over;
+    ls sort: ls_sort_decides_the_order = look::sort;
+    ls reverse: ls_reverse_turns_the_order_round = look::reverse;
+    ls limit: ls_limit_stops_and_says_how_to_go_on = look::limit;
+    ls after: ls_after_goes_on = look::after;
+    ls store: ls_store_says_where_the_locks_are = look::store;
+    ls config: ls_config_names_the_file = look::config;
+    ls json: ls_json_is_one_object_per_lock = look::json;
+    ls help: ls_help_shows_its_options = pages::help;
+    show name: show_name_is_the_lock = look::name;
+    show store: show_store_says_where_the_locks_are = look::store;
+    show config: show_config_names_the_file = look::config;
+    show json: show_json_is_one_object = look::json;
+    show help: show_help_shows_its_options = pages::help;
+    explain kind: explain_prints_what_the_page_says = look::kind;
+    explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
     completions help: completions_help_shows_its_options = pages::help;
     man command: man_pages_are_made_for_every_subcommand = pages::man;
@@ -139,5 +159,5 @@ fn every_option_that_clap_knows_has_a_case() {
 #[test]
 fn every_subcommand_is_walked_over() {
     let names: Vec<String> = bandog().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    assert_eq!(names, ["run", "acquire", "renew", "release", "completions", "man", "help"]);
+    assert_eq!(names, ["run", "acquire", "renew", "release", "ls", "show", "explain", "completions", "man", "help"]);
 }

@@ -50,7 +50,7 @@ pub(crate) fn man(stage: &Stage, _: &str) {
         let title = format!("bandog{}{name}", if name.is_empty() { "" } else { "-" });
         let title_line = page.lines().find(|line| line.starts_with(".TH ")).unwrap().to_owned();
         assert!(title_line.contains(&format!(" {title} ")), "{title_line}");
-        for text in [".SH NAME", ".SH \"EXIT STATUS\"", "the maximum hold was exceeded"] {
+        for text in [".SH NAME", ".SH \"EXIT STATUS\"", "wrong arguments, options or configuration"] {
             assert!(page.contains(text), "{text:?} is not in the page of {title}");
         }
         rendered(stage, &page, &title);

@@ -1,12 +1,16 @@
-//! Looking at locks and taking them away: list, inspect, revoke. Past the machines, straight to the store.
+//! Looking at locks and taking them away: list, scan, inspect, revoke. Past the machines, straight to the store.
+
+mod revoke;
+mod scan;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Op, RecordView, Revoke, Revoked, Target};
-use bandog_core::pattern::Pattern;
-use bandog_core::store::{Answer, Listing};
+use bandog_core::op::{Body, Op, RecordView};
+use bandog_core::store::Answer;
+
+pub use revoke::RevokeRequest;
+pub use scan::Scan;
 
 use crate::config::ConfigError;
 use crate::error::AdminError;
@@ -50,18 +54,27 @@ impl Locks {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn list(&self, pattern: impl AsRef<str>) -> Result<Vec<LockInfo>, AdminError> {
-        let pattern = pattern.as_ref();
-        Pattern::new(pattern).map_err(|error| self.invalid(pattern, error.into()))?;
-        let mut found = Vec::new();
-        let mut query = Listing { pattern: Some(pattern.to_owned()), after: None, limit: 0 };
-        loop {
-            let page = self.answer("listing", self.handle.store.list(query.clone())).await?;
-            found.extend(page.rows.into_iter().map(|(name, record)| LockInfo { name, record }));
-            query.after = page.next;
-            if query.after.is_none() {
-                return Ok(found);
-            }
+        let (mut pages, mut found) = (self.scan(pattern), Vec::new());
+        while let Some(page) = pages.next().await? {
+            found.extend(page);
         }
+        Ok(found)
+    }
+
+    /// The same, a page at a time: for stores with more locks than fit in the hand; see [`Scan`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let guard = locks.mutex("order:1001").acquire().await?;
+    /// let mut pages = locks.scan("order:*").limit(100);
+    /// while let Some(page) = pages.next().await? {
+    ///     page.iter().for_each(|lock| println!("{}", lock.name));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn scan(&self, pattern: impl AsRef<str>) -> Scan {
+        Scan::new(self.clone(), pattern.as_ref())
     }
 
     /// One lock; `None` when the store has no record of it.
@@ -83,20 +96,17 @@ impl Locks {
     /// ```
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>, AdminError> {
         let name = self.checked(name.as_ref())?;
-        let reply = self.answer("inspecting", self.handle.store.apply(name.clone(), Op::Inspect)).await?;
-        match reply.body {
-            Body::Record(record) => Ok(record.map(|record| LockInfo { name, record })),
-            _ => Ok(None),
-        }
+        let record = self.record("inspecting", &name).await?;
+        Ok(record.map(|record| LockInfo { name, record }))
     }
 
     /// Asks every present holder of a lock to give it up. Returns how long that can take: the longest lease left.
     ///
     /// The holder's guard is lost with the reason; the lock passes on when it is released, or at its lease end.
-    /// `None` when nobody holds it.
+    /// `None` when nobody holds it. One holder alone, or without waiting for it: see [`RevokeRequest`].
     ///
     /// # Errors
-    /// [`AdminError`] when the name cannot be or the store fails.
+    /// [`AdminError`] when the name or the reason cannot be (it has at most 1,024 bytes) or the store fails.
     ///
     /// # Cancel safety
     /// Dropped half-way, some holders may have been asked and others not.
@@ -109,23 +119,16 @@ impl Locks {
     /// assert_eq!(guard.lost().await.to_string(), "revoked: deploying");
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub async fn revoke(
-        &self,
-        name: impl AsRef<str>,
-        reason: impl Into<String>,
-    ) -> Result<Option<Duration>, AdminError> {
-        let (name, reason) = (self.checked(name.as_ref())?, reason.into());
-        let Some(info) = self.inspect(&name).await? else { return Ok(None) };
-        let mut longest = None;
-        for holder in info.record.holders {
-            // Named by its stamp: whoever comes after it is not hit.
-            let revoke = Revoke { target: Target::Stamp(holder.stamp), reason: reason.clone(), now: false };
-            let reply = self.answer("revoking", self.handle.store.apply(name.clone(), Op::Revoke(revoke))).await?;
-            if let Body::Revoked(Revoked::Asked { remaining }) = reply.body {
-                longest = longest.max(Some(remaining));
-            }
+    pub fn revoke(&self, name: impl AsRef<str>, reason: impl Into<String>) -> RevokeRequest {
+        RevokeRequest::new(self.clone(), name.as_ref(), reason.into())
+    }
+
+    async fn record(&self, doing: &'static str, name: &LockName) -> Result<Option<RecordView>, AdminError> {
+        let reply = self.answer(doing, self.handle.store.apply(name.clone(), Op::Inspect)).await?;
+        match reply.body {
+            Body::Record(record) => Ok(record),
+            _ => Ok(None),
         }
-        Ok(longest)
     }
 
     async fn answer<T: Send + 'static>(&self, doing: &'static str, answer: Answer<T>) -> Result<T, AdminError> {

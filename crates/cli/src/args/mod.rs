@@ -1,0 +1,65 @@
+//! What people type, as clap knows it. The words after `///` are the help text.
+
+mod lock;
+mod look;
+mod run;
+mod store;
+mod tickets;
+
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+
+pub use self::lock::LockArgs;
+pub use self::look::{Ls, Show, Sort};
+pub use self::run::{OnBusy, OnLost, Run};
+pub use self::store::{StoreArgs, Talk};
+pub use self::tickets::{Acquire, Redeem};
+use crate::exit;
+
+/// A lock around any program, and locks for scripts.
+#[derive(Debug, Parser)]
+#[command(name = "bandog", version, about, long_about = None, after_help = exit::help(None))]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command while holding a lock
+    Run(Run),
+    /// Take a lock for a script; prints the ticket that renews and releases it
+    Acquire(Acquire),
+    /// Start the lease of a ticket anew
+    Renew(Redeem),
+    /// Release the lock of a ticket
+    Release(Redeem),
+    /// List locks that somebody holds or waits for
+    Ls(Ls),
+    /// Show one lock: who holds it, who waits, what the store remembers of it
+    Show(Show),
+    /// Say why an error happens and what to do about it
+    Explain {
+        /// The kind of error, as its message names it; all kinds without one
+        kind: Option<String>,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page of the command, or of one subcommand
+    Man {
+        /// Of which subcommand
+        command: Option<String>,
+    },
+}
+
+/// Reads a duration of the command line.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    bandog::parse_duration(text).ok_or_else(|| "not a duration such as 90s, 1h30m or 0.5 (seconds)".to_owned())
+}

@@ -1,0 +1,38 @@
+//! `bandog acquire`, `renew` and `release`.
+
+use clap::Args;
+
+use super::{LockArgs, StoreArgs, Talk};
+use crate::exit;
+
+/// `bandog acquire`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help("acquire"))]
+pub struct Acquire {
+    /// The lock.
+    #[command(flatten)]
+    pub lock: LockArgs,
+    /// The store and its options.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// How much to say.
+    #[command(flatten)]
+    pub talk: Talk,
+    /// Print shell commands that set BANDOG_TICKET and BANDOG_TOKEN, for eval
+    #[arg(long)]
+    pub export: bool,
+}
+
+/// `bandog renew` and `bandog release`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = format!("The ticket comes from the environment (BANDOG_TICKET) or from standard input, never from the arguments.\n\n{}", exit::help("renew"))
+)]
+pub struct Redeem {
+    /// The store and its options.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// How much to say.
+    #[command(flatten)]
+    pub talk: Talk,
+}

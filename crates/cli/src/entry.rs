@@ -1,0 +1,179 @@
+//! A lock as an operator sees it: what the store shows of a record, with its times turned into lengths, in words and as JSON.
+//!
+//! Public ids only: nothing here releases anything.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use bandog::op::{HolderView, WaiterView};
+use bandog::{Kind, LockInfo, LockName, Mode, PublicId, Stamp, Token, Who};
+use serde_json::{Value, json};
+
+use crate::note::millis;
+
+/// One lock.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) name: LockName,
+    pub(crate) kind: Option<Kind>,
+    pub(crate) last: Stamp,
+    pub(crate) holders: Vec<Holding>,
+    pub(crate) waiters: Vec<Waiting>,
+}
+
+/// One hold.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Holding {
+    pub(crate) id: PublicId,
+    pub(crate) who: Arc<Who>,
+    pub(crate) mode: Mode,
+    /// The token it began with: a process that passes the lock on to itself counts up from there.
+    pub(crate) token: Token,
+    /// When it was granted, by the store's clock.
+    pub(crate) since: u64,
+    pub(crate) held: Duration,
+    pub(crate) left: Duration,
+    pub(crate) revoked: Option<String>,
+}
+
+/// One waiter.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    pub(crate) id: PublicId,
+    pub(crate) who: Arc<Who>,
+    pub(crate) mode: Mode,
+    pub(crate) fair: bool,
+    pub(crate) since: u64,
+    pub(crate) waited: Duration,
+}
+
+impl Entry {
+    /// As of now.
+    pub(crate) fn new(info: LockInfo) -> Self {
+        Self::at(info, wall_micros())
+    }
+
+    fn at(info: LockInfo, now: u64) -> Self {
+        let record = info.record;
+        Self {
+            name: info.name,
+            kind: record.kind,
+            last: record.last,
+            holders: record.holders.iter().map(|holder| Holding::new(holder, now)).collect(),
+            waiters: record.waiters.iter().map(|waiter| Waiting::new(waiter, now)).collect(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "lock": self.name.as_str(),
+            "kind": self.kind.map(kind),
+            "holders": self.holders.iter().map(Holding::json).collect::<Vec<_>>(),
+            "waiters": self.waiters.len(),
+        })
+    }
+}
+
+impl Holding {
+    pub(crate) fn new(holder: &HolderView, now: u64) -> Self {
+        let since = holder.since.micros();
+        Self {
+            id: holder.id,
+            who: Arc::clone(&holder.who),
+            mode: holder.mode,
+            token: holder.stamp.token(0),
+            since,
+            held: Duration::from_micros(now.saturating_sub(since)),
+            left: holder.remaining,
+            revoked: holder.revoked.clone(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "id": self.id.to_string(),
+            "host": self.who.host,
+            "pid": self.who.pid,
+            "label": self.who.label,
+            "mode": mode(self.mode),
+            "permits": permits(self.mode),
+            "token": self.token.to_string(),
+            "since": time(self.since),
+            "held_ms": millis(self.held),
+            "lease_left_ms": millis(self.left),
+            "revoked": self.revoked,
+        })
+    }
+}
+
+impl Waiting {
+    fn new(waiter: &WaiterView, now: u64) -> Self {
+        let since = waiter.since.micros();
+        Self {
+            id: waiter.id,
+            who: Arc::clone(&waiter.who),
+            mode: waiter.mode,
+            fair: waiter.fair,
+            since,
+            waited: Duration::from_micros(now.saturating_sub(since)),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "id": self.id.to_string(),
+            "host": self.who.host,
+            "pid": self.who.pid,
+            "label": self.who.label,
+            "mode": mode(self.mode),
+            "permits": permits(self.mode),
+            "fair": self.fair,
+            "since": time(self.since),
+            "waited_ms": millis(self.waited),
+        })
+    }
+}
+
+pub(crate) fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::ReadWrite => "lock",
+        Kind::Semaphore { .. } => "semaphore",
+    }
+}
+
+pub(crate) fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "exclusive",
+        Mode::Shared => "shared",
+        Mode::Permits { .. } => "permits",
+    }
+}
+
+/// A mode as people read it.
+pub(crate) fn mode_words(of: Mode) -> String {
+    match of {
+        Mode::Permits { count, of } => format!("{count} of {of}"),
+        _ => mode(of).to_owned(),
+    }
+}
+
+fn permits(mode: Mode) -> Option<u32> {
+    Some(mode.count()).filter(|count| *count > 0)
+}
+
+/// A time of a store's clock, as everybody writes it.
+pub(crate) fn time(micros: u64) -> String {
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
+}
+
+/// The same for people.
+pub(crate) fn time_words(micros: u64) -> String {
+    let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(micros)).to_string();
+    text.replace('T', " ").replace('Z', " UTC")
+}
+
+/// Only to say how long ago something was.
+pub(crate) fn wall_micros() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1000
+}

@@ -1,0 +1,127 @@
+//! Why things go wrong and what to do about it: `docs/errors.md`, which is part of the program.
+//!
+//! The page is the only place for these words: messages take their lines from it, and `bandog explain` prints its sections.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::screen::{Ink, Out, Screen, harmless};
+
+const PAGE: &str = include_str!("../errors.md");
+
+/// What the page says of one kind of error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section {
+    pub(crate) kind: &'static str,
+    text: &'static str,
+}
+
+impl Section {
+    fn all() -> impl Iterator<Item = Self> {
+        PAGE.split("\n## ").skip(1).filter_map(|section| {
+            let (kind, text) = section.split_once('\n')?;
+            Some(Self { kind, text: text.trim() })
+        })
+    }
+
+    pub(crate) fn of(kind: &str) -> Option<Self> {
+        Self::all().find(|section| section.kind == kind)
+    }
+
+    pub(crate) fn why(self) -> String {
+        self.paragraph("**Why**: ").replace('`', "")
+    }
+
+    /// What to do about it, with the lock's name in the place of NAME.
+    pub(crate) fn advice(self, lock: Option<&str>) -> String {
+        let advice = self.paragraph("**Do**: ").replace('`', "");
+        lock.map_or_else(|| advice.clone(), |lock| advice.replace("NAME", &harmless(lock)))
+    }
+
+    fn paragraph(self, start: &str) -> &'static str {
+        self.text.split("\n\n").find_map(|paragraph| paragraph.strip_prefix(start)).unwrap_or_default()
+    }
+}
+
+/// `bandog explain`.
+pub(crate) fn explain(kind: Option<&str>) -> Result<Exit, Failure> {
+    let (mut out, screen) = (Out::new(), Screen::stdout());
+    match kind {
+        None => {
+            for section in Section::all() {
+                let first = section.text.lines().next().unwrap_or_default();
+                let name = format!("{:<16}", section.kind);
+                out.line(&format!("{}{}", screen.paint(Ink::Strong, &name), screen.wrap(&plain(first), 16)))?;
+            }
+        }
+        Some(kind) => {
+            let kinds = || Section::all().map(|section| section.kind).collect::<Vec<_>>().join(", ");
+            let unknown = || Failure::usage(format!("there is no error {kind:?}; there are {}", kinds()));
+            print(&mut out, screen, Section::of(kind).ok_or_else(unknown)?)?;
+        }
+    }
+    out.flush()?;
+    Ok(Exit::Fine)
+}
+
+fn print(out: &mut Out, screen: Screen, section: Section) -> Result<(), Failure> {
+    out.line(&screen.paint(Ink::Strong, section.kind))?;
+    for paragraph in section.text.split("\n\n") {
+        out.line("")?;
+        // The lines of a paragraph are one text; those of a list are not.
+        let lines: Vec<String> = match paragraph.starts_with("- ") {
+            true => paragraph.lines().map(plain).collect(),
+            false => vec![plain(&paragraph.replace('\n', " "))],
+        };
+        lines.iter().try_for_each(|line| out.line(&screen.wrap(line, 2)))?;
+    }
+    Ok(())
+}
+
+/// Markdown without its marks. A link is its text.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        plain.push_str(before);
+        let Some((words, after)) = link.split_once("](") else {
+            rest = link;
+            continue;
+        };
+        plain.push_str(words);
+        rest = after.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    (plain + rest).replace("**", "").replace(['`', '*'], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_says_why_and_what_to_do() {
+        for section in Section::all() {
+            assert!(!section.why().is_empty() && !section.advice(None).is_empty(), "{section:?}");
+            assert!(
+                !section.text.contains('\t') && section.kind.chars().all(|sign| sign.is_lowercase() || sign == '_')
+            );
+        }
+    }
+
+    #[test]
+    fn every_kind_of_the_library_has_a_section() {
+        for kind in bandog::ErrorKind::WORDS {
+            assert!(Section::of(kind).is_some(), "{kind} is not in docs/errors.md");
+        }
+    }
+
+    #[test]
+    fn advice_names_the_lock() {
+        let busy = Section::of("busy").unwrap();
+        assert!(busy.advice(Some("job\n")).contains("bandog show job\\n; take"), "{}", busy.advice(Some("job\n")));
+    }
+
+    #[test]
+    fn marks_are_taken_out() {
+        assert_eq!(plain("see [max_hold](#max_hold) and `x` in *y*, **Z**: w"), "see max_hold and x in y, Z: w");
+    }
+}

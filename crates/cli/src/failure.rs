@@ -1,0 +1,89 @@
+//! Why the command ends early, and how that is said: what happened, why, and what to do.
+
+use std::fmt;
+
+use bandog::ErrorKind;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::explain::Section;
+use crate::say::write;
+use crate::screen::{Ink, Screen};
+
+/// Why the command ends early: the code and the words.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// What `docs/errors.md` calls it.
+    kind: &'static str,
+    /// Nothing if it was said already.
+    text: String,
+    /// The lock it is about, if that is known.
+    pub(crate) lock: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: &'static str, exit: Exit, text: impl Into<String>) -> Self {
+        Self { exit, kind, text: text.into(), lock: None }
+    }
+
+    /// Wrong arguments or configuration.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::new("usage", Exit::Usage, text)
+    }
+
+    /// An error of the library.
+    pub(crate) fn of(kind: ErrorKind, error: &dyn fmt::Display) -> Self {
+        Self::new(kind.as_str(), Exit::of(kind), error.to_string())
+    }
+
+    /// Nothing more needs to be said.
+    pub(crate) fn said(exit: Exit) -> Self {
+        Self::new("", exit, "")
+    }
+
+    /// About this lock.
+    pub(crate) fn about(mut self, lock: &str) -> Self {
+        self.lock = Some(lock.to_owned());
+        self
+    }
+
+    /// Says it, also when nobody knows yet how the user wants things said.
+    pub(crate) fn say(&self, json: bool, quiet: bool) {
+        let Self { exit, kind, text, lock } = self;
+        if text.is_empty() {
+            return;
+        }
+        if json {
+            let mut error =
+                json!({ "event": "error", "lock": lock, "exit": exit.code(), "kind": kind, "message": text });
+            explain_json(&mut error, kind, lock.as_deref());
+            return write(&format!("{error}\n"));
+        }
+        write(&format!("bandog: {text}\n"));
+        if !quiet {
+            write(&explanation(kind, lock.as_deref()));
+        }
+    }
+}
+
+/// Why it happened and what to do: the lines under an error.
+pub(crate) fn explanation(kind: &str, lock: Option<&str>) -> String {
+    let Some(section) = Section::of(kind) else { return String::new() };
+    let screen = Screen::stderr();
+    let line = |head: &str, text: &str| {
+        let head = format!("  {head:<6}");
+        format!("{}{}\n", screen.paint(Ink::Faint, &head), screen.wrap(text, head.len()))
+    };
+    line("why:", &section.why())
+        + &line("do:", &section.advice(lock))
+        + &line("more:", &format!("bandog explain {kind}"))
+}
+
+pub(crate) fn explain_json(object: &mut Value, kind: &str, lock: Option<&str>) {
+    if let Some(section) = Section::of(kind) {
+        object["why"] = section.why().into();
+        object["do"] = section.advice(lock).into();
+        object["more"] = format!("docs/errors.md#{kind}").into();
+    }
+}

@@ -1,0 +1,181 @@
+//! `bandog ls`: the locks that somebody holds or waits for.
+//!
+//! Work and memory are bounded whatever the store holds: pages are printed as they come. A listing short enough is sorted by name; a
+//! sorted one keeps no more than its limit.
+
+mod choice;
+mod source;
+
+use std::cmp::Reverse;
+
+use serde_json::json;
+
+use self::choice::Choice;
+use self::source::Source;
+use crate::args::{Ls, Sort};
+use crate::connect::{Label, connect};
+use crate::entry::Entry;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::note::short;
+use crate::say::write;
+use crate::screen::{Cell, Column, Ink, Out, Screen, Table, harmless};
+use crate::settings::Settings;
+
+/// As many are sorted by name without being asked; also the limit of a listing that is sorted otherwise.
+const WHOLE: usize = 1000;
+
+const COLUMNS: &[Column] = &[
+    Column::left("NAME", 0),
+    Column::left("HOLDER", 4),
+    Column::left("HOST", 2),
+    Column::right("PID", 3),
+    Column::left("LABEL", 5),
+    Column::right("HELD", 0),
+    Column::right("LEFT", 1),
+    Column::right("WAITERS", 0),
+];
+
+pub(crate) async fn ls(args: &Ls, settings: &Settings) -> Result<Exit, Failure> {
+    let choice = Choice::new(args)?;
+    let locks = connect(&args.store, settings, Label::Usual("ls")).await?;
+    let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut source = Source::new(&locks, &args.pattern, choice, args.after.clone());
+    let mut listing = Listing { out: Out::new(), json: args.store.json, table: None, printed: 0 };
+    match args.sort {
+        Some(sort) => listing.sorted(&mut source, sort, args.reverse, limit.unwrap_or(WHOLE)).await?,
+        None => listing.streamed(&mut source, limit.unwrap_or(usize::MAX)).await?,
+    }
+    listing.out.flush()?;
+    listing.close(&source, args);
+    Ok(Exit::Fine)
+}
+
+struct Listing {
+    out: Out,
+    json: bool,
+    table: Option<Table>,
+    printed: usize,
+}
+
+impl Listing {
+    /// In the store's order, unless the first pages are all there is.
+    async fn streamed(&mut self, source: &mut Source, limit: usize) -> Result<(), Failure> {
+        let mut first = Vec::new();
+        while first.len() < WHOLE.min(limit)
+            && let Some(page) = source.page(limit - first.len()).await?
+        {
+            first.extend(page);
+        }
+        if source.is_over() {
+            first.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+        self.print(&first)?;
+        while self.printed < limit
+            && let Some(page) = source.page(limit - self.printed).await?
+        {
+            self.print(&page)?;
+        }
+        Ok(())
+    }
+
+    async fn sorted(&mut self, source: &mut Source, sort: Sort, reverse: bool, limit: usize) -> Result<(), Failure> {
+        let mut best: Vec<Entry> = Vec::new();
+        while let Some(page) = source.page(usize::MAX).await? {
+            best.extend(page);
+            order(&mut best, sort, reverse);
+            best.truncate(limit);
+        }
+        self.print(&best)
+    }
+
+    fn print(&mut self, entries: &[Entry]) -> Result<(), Failure> {
+        self.printed += entries.len();
+        if self.json {
+            entries.iter().try_for_each(|entry| self.out.json(&entry.json()))?;
+            return self.out.flush();
+        }
+        let rows: Vec<Vec<Cell>> = entries.iter().map(row).collect();
+        if self.table.is_none() && !rows.is_empty() {
+            let table = Table::new(Screen::stdout(), COLUMNS, &rows);
+            self.out.line(&table.head())?;
+            self.table = Some(table);
+        }
+        let Some(table) = &self.table else { return Ok(()) };
+        rows.iter().try_for_each(|row| self.out.line(&table.row(row)))?;
+        self.out.flush()
+    }
+
+    /// What is worth knowing beside the rows, on standard error.
+    fn close(&self, source: &Source, args: &Ls) {
+        let (printed, matched, after) = (self.printed, source.matched, source.cursor());
+        if self.json {
+            let (event, lock) = ("listed", &args.pattern);
+            let told = json!({ "event": event, "lock": lock, "locks": printed, "matched": matched, "after": after });
+            return write(&format!("{told}\n"));
+        }
+        let is_all = args.pattern == "*" && !source.is_choosy();
+        let text = match after {
+            Some(after) => {
+                let (pattern, after) = (quoted(&args.pattern), quoted(after));
+                format!("stopped after {printed}; go on with: bandog ls {pattern} --after {after}")
+            }
+            None if matched > printed => format!("the first {printed} of {matched}; more with --limit"),
+            None if printed == 0 && is_all => "no locks: nobody holds or waits for any".to_owned(),
+            None if printed == 0 => "no lock that somebody holds or waits for matches".to_owned(),
+            None => return,
+        };
+        write(&format!("bandog: {text}\n"));
+    }
+}
+
+/// A word as the shell takes it back.
+fn quoted(word: &str) -> String {
+    format!("'{}'", harmless(word).replace('\'', "'\\''"))
+}
+
+fn row(entry: &Entry) -> Vec<Cell> {
+    let name = Cell::new(harmless(entry.name.as_str())).ink(Ink::Strong);
+    let waiters = match entry.waiters.len() {
+        0 => Cell::new("0").ink(Ink::Faint),
+        count => Cell::new(count.to_string()).ink(Ink::Risky),
+    };
+    let Some(first) = entry.holders.first() else {
+        let none = || Cell::new("-").ink(Ink::Faint);
+        return vec![name, none(), none(), none(), none(), none(), none(), waiters];
+    };
+    let id = match entry.holders.len() {
+        1 => first.id.to_string(),
+        count => format!("{} +{}", first.id, count - 1),
+    };
+    let left = Cell::new(short(first.left)).ink(if first.revoked.is_some() { Ink::Wrong } else { Ink::Plain });
+    vec![
+        name,
+        Cell::new(id),
+        Cell::new(harmless(&first.who.host)),
+        Cell::new(first.who.pid.to_string()),
+        Cell::new(harmless(&first.who.label)),
+        Cell::new(short(first.held)),
+        left,
+        waiters,
+    ]
+}
+
+/// Sorts; names decide where nothing else does.
+fn order(entries: &mut [Entry], sort: Sort, reverse: bool) {
+    let held = |entry: &Entry| entry.holders.iter().map(|holder| holder.held).max();
+    let left = |entry: &Entry| entry.holders.iter().map(|holder| holder.left).min();
+    let host = |entry: &Entry| entry.holders.first().map(|holder| holder.who.host.clone());
+    entries.sort_by(|one, other| {
+        let by = match sort {
+            Sort::Name => std::cmp::Ordering::Equal,
+            Sort::Held => Reverse(held(one)).cmp(&Reverse(held(other))),
+            // Nobody's lease comes last.
+            Sort::Left => (left(one).is_none(), left(one)).cmp(&(left(other).is_none(), left(other))),
+            Sort::Waiters => other.waiters.len().cmp(&one.waiters.len()),
+            Sort::Host => host(one).cmp(&host(other)),
+        };
+        let by = by.then_with(|| one.name.cmp(&other.name));
+        if reverse { by.reverse() } else { by }
+    });
+}

@@ -1,0 +1,186 @@
+//! Rows under headers, aligned. On a narrow terminal the least important columns go first, then the widest text is cut.
+//!
+//! The widths are those of the rows that the table was made for; rows that come later, in a listing without end, use them too.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{Ink, Screen};
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// A text column is not cut below this.
+const LEAST: usize = 8;
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) head: &'static str,
+    /// Numbers stand to the right.
+    pub(crate) right: bool,
+    /// Those with the highest number go first when there is no room. 0 always stays.
+    pub(crate) spare: u8,
+}
+
+impl Column {
+    pub(crate) const fn left(head: &'static str, spare: u8) -> Self {
+        Self { head, right: false, spare }
+    }
+
+    pub(crate) const fn right(head: &'static str, spare: u8) -> Self {
+        Self { head, right: true, spare }
+    }
+}
+
+/// One field of a row.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell {
+    text: String,
+    ink: Ink,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ink: Ink::Plain }
+    }
+
+    pub(crate) fn ink(mut self, ink: Ink) -> Self {
+        self.ink = ink;
+        self
+    }
+}
+
+/// A layout for rows.
+#[derive(Debug)]
+pub(crate) struct Table {
+    screen: Screen,
+    columns: &'static [Column],
+    /// Width of each column; `None` for one that has no room.
+    widths: Vec<Option<usize>>,
+}
+
+impl Table {
+    /// A table with room for these rows.
+    pub(crate) fn new(screen: Screen, columns: &'static [Column], rows: &[Vec<Cell>]) -> Self {
+        let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width()).max();
+        let width = |(at, column): (usize, &Column)| Some(widest(at).unwrap_or(0).max(column.head.width()));
+        let widths = columns.iter().enumerate().map(width).collect();
+        let mut table = Self { screen, columns, widths };
+        if let Some(room) = screen.columns() {
+            table.drop_columns(room);
+            table.narrow(room);
+        }
+        table
+    }
+
+    fn total(&self) -> usize {
+        let shown: Vec<usize> = self.widths.iter().copied().flatten().collect();
+        shown.iter().sum::<usize>() + GAP * shown.len().saturating_sub(1)
+    }
+
+    /// Text may be cut to its least width, so a column goes only if that is not enough.
+    fn drop_columns(&mut self, room: usize) {
+        let least = |table: &Self| {
+            let cut: usize = table.text().map(|at| table.widths[at].unwrap_or(0).saturating_sub(table.least(at))).sum();
+            table.total() - cut
+        };
+        while least(self) > room {
+            let shown = (0..self.columns.len()).filter(|at| self.widths[*at].is_some() && self.columns[*at].spare > 0);
+            let Some(spare) = shown.max_by_key(|at| self.columns[*at].spare) else { return };
+            self.widths[spare] = None;
+        }
+    }
+
+    /// Cuts the widest text column, sign by sign.
+    fn narrow(&mut self, room: usize) {
+        while self.total() > room {
+            let can = self.text().filter(|at| self.widths[*at].is_some_and(|width| width > self.least(*at)));
+            let Some(at) = can.max_by_key(|at| self.widths[*at]) else { return };
+            self.widths[at] = self.widths[at].map(|width| width - 1);
+        }
+    }
+
+    fn text(&self) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(|at| !self.columns[*at].right)
+    }
+
+    fn least(&self, at: usize) -> usize {
+        LEAST.max(self.columns[at].head.width())
+    }
+
+    pub(crate) fn head(&self) -> String {
+        let cells: Vec<Cell> = self.columns.iter().map(|column| Cell::new(column.head).ink(Ink::Faint)).collect();
+        self.row(&cells)
+    }
+
+    pub(crate) fn row(&self, cells: &[Cell]) -> String {
+        let mut line = String::new();
+        let shown = self.widths.iter().zip(self.columns).zip(cells);
+        let mut pending = 0;
+        for ((width, column), cell) in shown {
+            let Some(width) = *width else { continue };
+            let text =
+                if self.screen.columns().is_some() { self.screen.cut(&cell.text, width) } else { cell.text.clone() };
+            let blank = width.saturating_sub(text.width());
+            let (before, after) = if column.right { (blank, 0) } else { (0, blank) };
+            line.push_str(&" ".repeat(pending + before));
+            line.push_str(&self.screen.paint(cell.ink, &text));
+            pending = after + GAP;
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: &[Column] =
+        &[Column::left("NAME", 0), Column::left("HOLDER", 2), Column::right("PID", 1), Column::right("WAITERS", 0)];
+
+    fn rows() -> Vec<Vec<Cell>> {
+        let row = |words: [&str; 4]| words.map(Cell::new).to_vec();
+        vec![row(["nightly-report", "k3x9w0c2fm", "7", "2"]), row(["a", "b", "70123", "10"])]
+    }
+
+    fn drawn(columns: Option<usize>) -> Vec<String> {
+        let rows = rows();
+        let table = Table::new(Screen::of(columns, false), COLUMNS, &rows);
+        [table.head()].into_iter().chain(rows.iter().map(|row| table.row(row))).collect()
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        assert_eq!(
+            drawn(None),
+            [
+                "NAME            HOLDER        PID  WAITERS",
+                "nightly-report  k3x9w0c2fm      7        2",
+                "a               b           70123       10"
+            ]
+        );
+        assert_eq!(drawn(Some(100)), drawn(None));
+    }
+
+    #[test]
+    fn a_narrow_screen_cuts_text_then_drops_columns() {
+        assert_eq!(
+            drawn(Some(38)),
+            [
+                "NAME        HOLDER        PID  WAITERS",
+                "nightly-r…  k3x9w0c2fm      7        2",
+                "a           b           70123       10"
+            ]
+        );
+        let narrow = drawn(Some(24));
+        assert_eq!(narrow[0], "NAME        PID  WAITERS");
+        assert!(narrow.iter().all(|line| line.width() <= 24), "{narrow:?}");
+        assert_eq!(drawn(Some(20))[0], "NAME         WAITERS");
+    }
+
+    #[test]
+    fn rows_that_come_later_are_whole_off_a_terminal() {
+        let table = Table::new(Screen::of(None, false), COLUMNS, &rows());
+        let late = ["a-name-that-is-longer", "b", "1", "0"].map(Cell::new);
+        assert!(table.row(&late).starts_with("a-name-that-is-longer  b"));
+    }
+}
