@@ -115,7 +115,7 @@ pub use bandog_core::pattern::{Pattern, PatternError};
 pub use bandog_core::renewal::RenewalError;
 pub use bandog_core::time::Moment;
 pub use bandog_core::token::{Stamp, Token};
-pub use bandog_core::{ledger, op, store};
+pub use bandog_core::{ledger, op, store, text};
 
 // The README's code must compile.
 #[cfg(doctest)]

@@ -25,8 +25,10 @@ pub enum Exit {
     Lost,
     /// Held for longer than allowed.
     MaxHold,
-    /// There is no such lock.
+    /// There is no such lock, or nobody holds it.
     NoLock,
+    /// A question was not answered with yes.
+    Declined,
     /// The child cannot be executed.
     NotExecutable,
     /// There is no such command.
@@ -55,6 +57,7 @@ impl Exit {
             Self::Killed(signal) | Self::Interrupted(signal) => {
                 128_u8.saturating_add(u8::try_from(signal).unwrap_or(127))
             }
+            Self::Declined => 1,
             Self::NoLock => 3,
             Self::Usage => 64,
             Self::Unavailable => 69,
@@ -91,8 +94,9 @@ const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static s
 pub const TABLE: &[Row] = &[
     row("0..255", "run: the command's own code", &["run"]),
     row("128+N", "run: the command was ended by signal N", &["run"]),
-    row("0", "done", &["acquire", "renew", "release", "ls", "show"]),
-    row("3", "there is no such lock", &["show"]),
+    row("0", "done", &["acquire", "renew", "release", "ls", "show", "break"]),
+    row("1", "break: the question was not answered with yes", &["break"]),
+    row("3", "there is no such lock, or nobody holds it", &["show", "break"]),
     row("64", "wrong arguments, options or configuration", &[]),
     row("69", "the store cannot be reached or used", &[]),
     row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire"]),
@@ -127,6 +131,7 @@ mod tests {
             Exit::Lost,
             Exit::MaxHold,
             Exit::NoLock,
+            Exit::Declined,
             Exit::NotExecutable,
             Exit::NotFound,
             Exit::Interrupted(2),

@@ -8,6 +8,32 @@ use crate::screen::{Ink, Out, Screen, harmless};
 
 const PAGE: &str = include_str!("../errors.md");
 
+/// A kind of error, and the reason where a kind has several.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) word: &'static str,
+    pub(crate) reason: Option<&'static str>,
+}
+
+impl From<&'static str> for Kind {
+    fn from(word: &'static str) -> Self {
+        Self { word, reason: None }
+    }
+}
+
+impl Kind {
+    pub(crate) fn section(self) -> Option<Section> {
+        Section::of(self.word)
+    }
+
+    /// Why: that of the reason, if the page knows it.
+    pub(crate) fn why(self) -> String {
+        let Some(section) = self.section() else { return String::new() };
+        let of_reason = self.reason.and_then(|reason| section.line(&format!("- `{reason}`: ")));
+        of_reason.unwrap_or_else(|| section.paragraph("**Why**: ")).replace('`', "")
+    }
+}
+
 /// What the page says of one kind of error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Section {
@@ -27,14 +53,14 @@ impl Section {
         Self::all().find(|section| section.kind == kind)
     }
 
-    pub(crate) fn why(self) -> String {
-        self.paragraph("**Why**: ").replace('`', "")
-    }
-
     /// What to do about it, with the lock's name in the place of NAME.
     pub(crate) fn advice(self, lock: Option<&str>) -> String {
         let advice = self.paragraph("**Do**: ").replace('`', "");
         lock.map_or_else(|| advice.clone(), |lock| advice.replace("NAME", &harmless(lock)))
+    }
+
+    fn line(self, start: &str) -> Option<&'static str> {
+        self.text.lines().find_map(|line| line.strip_prefix(start))
     }
 
     fn paragraph(self, start: &str) -> &'static str {
@@ -100,7 +126,7 @@ mod tests {
     #[test]
     fn every_section_says_why_and_what_to_do() {
         for section in Section::all() {
-            assert!(!section.why().is_empty() && !section.advice(None).is_empty(), "{section:?}");
+            assert!(!section.paragraph("**Why**: ").is_empty() && !section.advice(None).is_empty(), "{section:?}");
             assert!(
                 !section.text.contains('\t') && section.kind.chars().all(|sign| sign.is_lowercase() || sign == '_')
             );
@@ -111,6 +137,14 @@ mod tests {
     fn every_kind_of_the_library_has_a_section() {
         for kind in bandog::ErrorKind::WORDS {
             assert!(Section::of(kind).is_some(), "{kind} is not in docs/errors.md");
+        }
+    }
+
+    #[test]
+    fn every_reason_of_a_loss_is_explained() {
+        for reason in bandog::LossReason::WORDS {
+            let kind = Kind { word: "lost", reason: Some(reason) };
+            assert_ne!(kind.why(), Kind::from("lost").why(), "{reason} is not in docs/errors.md");
         }
     }
 

@@ -6,7 +6,7 @@ use bandog::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::explain::Section;
+use crate::explain::Kind;
 use crate::say::write;
 use crate::screen::{Ink, Screen};
 
@@ -57,33 +57,33 @@ impl Failure {
         if json {
             let mut error =
                 json!({ "event": "error", "lock": lock, "exit": exit.code(), "kind": kind, "message": text });
-            explain_json(&mut error, kind, lock.as_deref());
+            explain_json(&mut error, (*kind).into(), lock.as_deref());
             return write(&format!("{error}\n"));
         }
         write(&format!("bandog: {text}\n"));
         if !quiet {
-            write(&explanation(kind, lock.as_deref()));
+            write(&explanation((*kind).into(), lock.as_deref()));
         }
     }
 }
 
 /// Why it happened and what to do: the lines under an error.
-pub(crate) fn explanation(kind: &str, lock: Option<&str>) -> String {
-    let Some(section) = Section::of(kind) else { return String::new() };
+pub(crate) fn explanation(kind: Kind, lock: Option<&str>) -> String {
+    let Some(section) = kind.section() else { return String::new() };
     let screen = Screen::stderr();
     let line = |head: &str, text: &str| {
         let head = format!("  {head:<6}");
         format!("{}{}\n", screen.paint(Ink::Faint, &head), screen.wrap(text, head.len()))
     };
-    line("why:", &section.why())
+    line("why:", &kind.why())
         + &line("do:", &section.advice(lock))
-        + &line("more:", &format!("bandog explain {kind}"))
+        + &line("more:", &format!("bandog explain {}", kind.word))
 }
 
-pub(crate) fn explain_json(object: &mut Value, kind: &str, lock: Option<&str>) {
-    if let Some(section) = Section::of(kind) {
-        object["why"] = section.why().into();
+pub(crate) fn explain_json(object: &mut Value, kind: Kind, lock: Option<&str>) {
+    if let Some(section) = kind.section() {
+        object["why"] = kind.why().into();
         object["do"] = section.advice(lock).into();
-        object["more"] = format!("docs/errors.md#{kind}").into();
+        object["more"] = format!("docs/errors.md#{}", kind.word).into();
     }
 }

@@ -134,7 +134,7 @@ impl<'a> Keep<'a> {
             OnLost::Notify => "the command goes on without it",
             OnLost::Ignore => return,
         };
-        self.note(&Note::Lost { reason: reason.to_string(), action });
+        self.note(&Note::Lost { reason: reason.clone(), held: now().since(self.since), action });
         match self.args.on_lost {
             OnLost::Term if first => child.end(self.kill_at().min(now() + self.respite.grace)),
             OnLost::Kill => child.kill(),
@@ -177,8 +177,8 @@ impl<'a> Keep<'a> {
     fn exit(&mut self, ending: Ending) -> Exit {
         if ending.cause == Cause::Lease {
             if self.ended.is_none() {
-                let reason = "nobody renewed the lease in time".to_owned();
-                self.note(&Note::Lost { reason, action: "the command was stopped" });
+                let (reason, held) = (LossReason::Expired, now().since(self.since));
+                self.note(&Note::Lost { reason, held, action: "the command was stopped" });
             }
             return *self.ended.get_or_insert(Exit::Lost);
         }
@@ -211,7 +211,7 @@ impl<'a> Keep<'a> {
             Ok(()) => say.note(name, &Note::Released { held }),
             Err(_) if self.ended.is_some() => {}
             Err(ReleaseError::Lost { reason, .. }) if self.args.on_lost != OnLost::Ignore => {
-                say.note(name, &Note::Lost { reason: reason.to_string(), action: "the command had ended" });
+                say.note(name, &Note::Lost { reason, held, action: "the command had ended" });
                 return Exit::Lost;
             }
             Err(error) => say.note(name, &Note::Unreleased { error: error.to_string() }),

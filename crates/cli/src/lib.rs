@@ -17,6 +17,7 @@ mod note;
 mod pages;
 mod peek;
 mod query;
+mod revoke;
 mod run;
 mod say;
 mod scene;
@@ -115,6 +116,9 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
         }
         Command::Completions { shell } => plain(pages::completions(*shell)),
+        Command::Break(args) => {
+            on_runtime(&plainly(&args.store), Some(&args.name), async |_| revoke::revoke(args, settings).await)
+        }
         Command::Explain { kind } => plain(explain::explain(kind.as_deref())),
         Command::Man { command } => plain(pages::man(command.as_deref())),
     }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use bandog::{PublicId, Token};
+use bandog::{LossReason, PublicId, Token};
 use serde_json::{Value, json};
 
+use crate::entry::{time, time_words, wall_micros};
+use crate::explain::Kind;
 use crate::scene::Scene;
 
 /// One thing that happened.
@@ -16,7 +18,7 @@ pub(crate) enum Note {
     Acquired { token: Token, holder: Option<PublicId>, waited: Duration },
     Started { pid: u32 },
     Danger { why: String, grace: Duration },
-    Lost { reason: String, action: &'static str },
+    Lost { reason: LossReason, held: Duration, action: &'static str },
     MaxHold { limit: Duration, grace: Duration },
     Stopped,
     Resumed,
@@ -52,14 +54,14 @@ impl Note {
     }
 
     /// The kind of error it is, as `docs/errors.md` has it; nothing for what is none.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> Kind {
         match self {
-            Self::Busy { waited: None, .. } => "busy",
-            Self::Busy { waited: Some(_), .. } => "timeout",
-            Self::Lost { .. } => "lost",
-            Self::MaxHold { .. } => "max_hold",
-            Self::Unreleased { .. } => "unconfirmed",
-            _ => "",
+            Self::Busy { waited: None, .. } => "busy".into(),
+            Self::Busy { waited: Some(_), .. } => "timeout".into(),
+            Self::Lost { reason, .. } => Kind { word: "lost", reason: Some(reason.as_str()) },
+            Self::MaxHold { .. } => "max_hold".into(),
+            Self::Unreleased { .. } => "unconfirmed".into(),
+            _ => "".into(),
         }
     }
 
@@ -74,7 +76,10 @@ impl Note {
             Self::Danger { why, grace } => {
                 format!("about to be lost: {why}; the command has {} to end (TERM sent, then KILL)", short(*grace))
             }
-            Self::Lost { reason, action } => format!("lost: {reason}; {action}"),
+            Self::Lost { reason, held, action } => {
+                let (at, held) = (time_words(wall_micros()), short(*held));
+                format!("lost: {reason}; held for {held} until {at}; {action}")
+            }
             Self::MaxHold { limit, grace } => {
                 let limit = short(*limit);
                 format!(
@@ -111,7 +116,11 @@ impl Note {
             }
             Self::Started { pid } => ("started", json!({ "pid": pid })),
             Self::Danger { why, grace } => ("danger", json!({ "reason": why, "grace_ms": millis(*grace) })),
-            Self::Lost { reason, action } => ("lost", json!({ "reason": reason, "action": action })),
+            Self::Lost { reason, held, action } => {
+                let (at, held) = (time(wall_micros()), millis(*held));
+                let (word, reason) = (reason.as_str(), reason.to_string());
+                ("lost", json!({ "reason": reason, "reason_kind": word, "at": at, "held_ms": held, "action": action }))
+            }
             Self::MaxHold { limit, grace } => {
                 ("max_hold", json!({ "limit_ms": millis(*limit), "grace_ms": millis(*grace) }))
             }

@@ -1,7 +1,7 @@
 //! `bandog show`: one lock, with everything the store knows of it.
 
 use bandog::op::Revocation;
-use bandog::{Kind, LockInfo};
+use bandog::{Kind, LockInfo, Who};
 use serde_json::{Value, json};
 
 use crate::args::Show;
@@ -14,8 +14,8 @@ use crate::screen::{Cell, Column, Ink, Out, Screen, Table, harmless};
 use crate::settings::Settings;
 
 const HOLDERS: &[Column] = &[
-    Column::left("HOLDER", 0),
-    Column::left("MODE", 2),
+    Column::whole("HOLDER", 0),
+    Column::whole("MODE", 2),
     Column::left("HOST", 0),
     Column::right("PID", 0),
     Column::left("LABEL", 3),
@@ -26,13 +26,13 @@ const HOLDERS: &[Column] = &[
 
 const WAITERS: &[Column] = &[
     Column::right("#", 0),
-    Column::left("WAITER", 3),
-    Column::left("MODE", 2),
+    Column::whole("WAITER", 3),
+    Column::whole("MODE", 2),
     Column::left("HOST", 0),
     Column::right("PID", 0),
     Column::left("LABEL", 4),
     Column::right("WAITS", 0),
-    Column::left("ORDER", 5),
+    Column::whole("ORDER", 5),
 ];
 
 pub(crate) async fn show(args: &Show, settings: &Settings) -> Result<Exit, Failure> {
@@ -59,7 +59,7 @@ pub(crate) fn no_such_lock(name: &str) -> Failure {
 }
 
 fn whole(info: LockInfo) -> Value {
-    let history: Vec<Value> = info.record.revocation.iter().map(revocation_json).collect();
+    let history: Vec<Value> = info.record.revocations.iter().map(revocation_json).collect();
     let capacity = match info.record.kind {
         Some(Kind::Semaphore { capacity }) => Some(capacity),
         _ => None,
@@ -75,25 +75,28 @@ fn whole(info: LockInfo) -> Value {
 }
 
 fn revocation_json(revocation: &Revocation) -> Value {
+    let who = |who: &Who| json!({ "host": who.host, "pid": who.pid, "label": who.label });
     json!({
         "at": time(revocation.at.micros()),
         "holder": revocation.holder.to_string(),
         "token": revocation.stamp.token(0).to_string(),
+        "who": who(&revocation.who),
+        "by": who(&revocation.by),
         "reason": revocation.reason,
         "now": revocation.now,
     })
 }
 
 fn print(out: &mut Out, screen: Screen, info: LockInfo) -> Result<(), Failure> {
-    let revocations = info.record.revocation.clone();
+    let revocations = info.record.revocations.clone();
     let entry = Entry::new(info);
     out.line(&title(screen, &entry))?;
-    holders(out, screen, &entry.holders)?;
+    holder_lines(screen, &entry.holders).iter().try_for_each(|line| out.line(line))?;
     waiters(out, screen, &entry.waiters)?;
-    history(out, screen, &entry, revocations.as_slice())
+    history(out, screen, &entry, &revocations)
 }
 
-fn title(screen: Screen, entry: &Entry) -> String {
+pub(crate) fn title(screen: Screen, entry: &Entry) -> String {
     let name = screen.paint(Ink::Strong, &harmless(entry.name.as_str()));
     let kind = match entry.kind {
         Some(kind @ Kind::Semaphore { .. }) => format!("{kind}, "),
@@ -112,9 +115,10 @@ fn title(screen: Screen, entry: &Entry) -> String {
     format!("{name}  {kind}{holders}, {waiters}")
 }
 
-fn holders(out: &mut Out, screen: Screen, holders: &[Holding]) -> Result<(), Failure> {
+/// A table of holds, with the reason under those that were asked to give up.
+pub(crate) fn holder_lines(screen: Screen, holders: &[Holding]) -> Vec<String> {
     if holders.is_empty() {
-        return Ok(());
+        return Vec::new();
     }
     let row = |holder: &Holding| {
         vec![
@@ -130,16 +134,13 @@ fn holders(out: &mut Out, screen: Screen, holders: &[Holding]) -> Result<(), Fai
     };
     let rows: Vec<Vec<Cell>> = holders.iter().map(row).collect();
     let table = Table::new(screen, HOLDERS, &rows);
-    out.line("")?;
-    out.line(&table.head())?;
+    let mut lines = vec![String::new(), table.head()];
     for (holder, row) in holders.iter().zip(&rows) {
-        out.line(&table.row(row))?;
-        if let Some(reason) = &holder.revoked {
-            let asked = format!("  asked to give up: {}", harmless(reason));
-            out.line(&screen.paint(Ink::Wrong, &screen.wrap(&asked, 4)))?;
-        }
+        lines.push(table.row(row));
+        let asked = holder.revoked.as_ref().map(|reason| format!("  asked to give up: {}", harmless(reason)));
+        lines.extend(asked.map(|asked| screen.paint(Ink::Wrong, &screen.wrap(&asked, 4))));
     }
-    Ok(())
+    lines
 }
 
 fn waiters(out: &mut Out, screen: Screen, waiters: &[Waiting]) -> Result<(), Failure> {
@@ -165,24 +166,25 @@ fn waiters(out: &mut Out, screen: Screen, waiters: &[Waiting]) -> Result<(), Fai
     rows.iter().try_for_each(|row| out.line(&table.row(row)))
 }
 
+/// What happened when, oldest first.
 fn history(out: &mut Out, screen: Screen, entry: &Entry, revocations: &[Revocation]) -> Result<(), Failure> {
-    out.line("")?;
-    let heading = screen.paint(Ink::Faint, "HISTORY");
-    out.line(&heading)?;
-    let (token, at) = (entry.last.token(0), time_words(entry.last.micros()));
+    let mut lines: Vec<(u64, Ink, String)> = revocations.iter().map(revoked).collect();
     if entry.last.micros() > 0 {
-        out.line(&format!("last granted  {at}, token {token}"))?;
+        let granted = format!("last granted      token {}", entry.last.token(0));
+        lines.push((entry.last.micros(), Ink::Plain, granted));
     }
-    for revocation in revocations {
-        let text = screen.wrap(&revocation_words(revocation), 4);
-        out.line(&screen.paint(Ink::Risky, &text))?;
+    lines.sort_by_key(|(at, ..)| *at);
+    out.line("")?;
+    out.line(&screen.paint(Ink::Faint, "HISTORY"))?;
+    for (at, ink, text) in lines {
+        let line = format!("{}  {text}", time_words(at));
+        out.line(&screen.paint(ink, &screen.wrap(&line, 4)))?;
     }
     Ok(())
 }
 
-fn revocation_words(revocation: &Revocation) -> String {
-    let Revocation { holder, reason, now, .. } = revocation;
-    let at = time_words(revocation.at.micros());
-    let did = if *now { "ended at once" } else { "asked to give up" };
-    format!("broken        {at}: {holder} {did}: {}", harmless(reason))
+fn revoked(revocation: &Revocation) -> (u64, Ink, String) {
+    let Revocation { holder, who, by, reason, now, .. } = revocation;
+    let did = if *now { "ended at once     " } else { "asked to give up  " };
+    (revocation.at.micros(), Ink::Risky, format!("{did}{holder} of {who}, by {by}: {}", harmless(reason)))
 }

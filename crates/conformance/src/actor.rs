@@ -286,7 +286,8 @@ impl Actor {
 
     /// Asks a holder to give up, or ends its hold now.
     pub async fn revokes(&self, target: Target, reason: &str, now: bool) -> Revoked {
-        match self.send(Op::Revoke(Revoke { target, reason: reason.to_owned(), now })).await.body {
+        let by = Arc::clone(self.client.who());
+        match self.send(Op::Revoke(Revoke { target, reason: reason.to_owned(), by, now })).await.body {
             Body::Revoked(answer) => answer,
             other => panic!("{}: expected the answer to a revocation, got {other:?}", self.name),
         }

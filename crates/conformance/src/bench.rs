@@ -48,6 +48,8 @@ pub struct Terms {
     pub max_lease: Option<Duration>,
     /// How long the store remembers a lock that nobody uses, if that can be waited for.
     pub retention: Option<Duration>,
+    /// How long the store remembers revocations, if that can be waited for.
+    pub audit: Option<Duration>,
 }
 
 impl Terms {
@@ -61,6 +63,7 @@ impl Terms {
         sharers: None,
         max_lease: None,
         retention: Some(Duration::from_secs(10)),
+        audit: Some(Duration::from_secs(72 * 60 * 60)),
     };
 
     /// For stores on a real clock: lengths that can be slept through.
@@ -73,6 +76,7 @@ impl Terms {
         sharers: None,
         max_lease: None,
         retention: None,
+        audit: None,
     };
 }
 

@@ -169,6 +169,9 @@ macro_rules! __promises {
                 a_revocation_names_its_target
                 one_of_many_is_revoked
                 a_revocation_is_on_record
+                the_last_revocations_are_on_record
+                a_revocation_outlives_its_lock
+                a_revocation_is_forgotten_in_the_end
             }
             tokens {
                 stamps_grow_with_every_grant
@@ -184,6 +187,7 @@ macro_rules! __promises {
                 after_is_judged_behind_the_hand_off
                 after_is_not_judged_again
                 after_does_not_undo_a_revocation
+                after_does_not_undo_an_earlier_revocation
                 after_is_judged_for_an_upgrade
             }
             upgrade {

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use siphasher::sip::SipHasher24;
 
+use crate::text::Harmless;
+
 /// The 128 random bits that make a client's holder ids unguessable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -177,9 +179,9 @@ pub struct Who {
 
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.host.escape_default(), self.pid)?;
+        write!(f, "{}/{}", Harmless(&self.host), self.pid)?;
         if !self.label.is_empty() {
-            write!(f, " ({})", self.label.escape_default())?;
+            write!(f, " ({})", Harmless(&self.label))?;
         }
         Ok(())
     }

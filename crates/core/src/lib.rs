@@ -27,6 +27,7 @@ pub mod op;
 pub mod pattern;
 pub mod renewal;
 pub mod store;
+pub mod text;
 pub mod time;
 pub mod token;
 pub mod wheel;

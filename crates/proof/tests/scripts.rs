@@ -40,7 +40,10 @@ const MISTAKES: [Mistake; 15] = [
             ("      till = now + left\n", "      till = now + math.floor(left * 0.9)\n"),
         ],
     ),
-    ("the key goes before its lease", &[("f.flush(waits, ends + r.retention)", "f.flush(waits, now + 50)")]),
+    (
+        "the key goes before its lease",
+        &[("f.flush(waits, math.max(ends + r.retention, r.audit))", "f.flush(waits, now + 50)")],
+    ),
     ("a reader fits beside a writer", &[("f.hold(1).mode ~= 0 and r.n < r.sharers", "r.n < r.sharers")]),
     ("one permit more than there are", &[("r.permits + count <= of", "r.permits + count <= of + 1")]),
     ("a newcomer passes the queue", &[("not r.more and not f.somebody_waits() and f.fits", "not r.more and f.fits")]),

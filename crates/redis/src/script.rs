@@ -61,16 +61,16 @@ impl Script {
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!(["open", "acquire_head", "join"], ["claim", "acquire"]),
+            Self::Acquire => engine!(["open", "acquire_head", "join"], ["audit", "claim", "acquire"]),
             Self::Renew => engine!(["open", "renew_head"], ["renew"]),
             Self::Heartbeat => engine!(["open"], ["heartbeat"]),
-            Self::Release => engine!(["open", "release_head", "hand_off"], ["claim", "release"]),
-            Self::Upgrade => engine!(["open"], ["claim", "upgrade"]),
+            Self::Release => engine!(["open", "release_head", "hand_off"], ["audit", "claim", "release"]),
+            Self::Upgrade => engine!(["open"], ["audit", "claim", "upgrade"]),
             Self::Downgrade => engine!(["open"], ["downgrade"]),
-            Self::Revoke => engine!(["open"], ["revoke"]),
-            Self::Inspect => engine!(["open"], ["view", "inspect"]),
+            Self::Revoke => engine!(["open"], ["audit", "revoke"]),
+            Self::Inspect => engine!(["open"], ["audit", "view", "inspect"]),
             Self::Tend => engine!(["open"], ["tend"]),
-            Self::Peek => lua!("open", "state", "holders", "queue", "view", "peek"),
+            Self::Peek => lua!("open", "state", "holders", "queue", "audit", "view", "peek"),
         }
     }
 

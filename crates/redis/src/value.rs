@@ -99,6 +99,15 @@ impl Items {
         Self::of(self.0.next().unwrap_or(Value::Nil))
     }
 
+    /// Reads what is left as strings, one thing each.
+    pub(crate) fn each_of<T>(mut self, read: impl Fn(Vec<u8>) -> Result<T, Wrong>) -> Result<Vec<T>, Wrong> {
+        let mut things = Vec::with_capacity(self.0.len());
+        while !self.is_empty() {
+            things.push(read(self.bytes()?)?);
+        }
+        Ok(things)
+    }
+
     /// Reads what is left as lists, one thing each.
     pub(crate) fn each<T>(mut self, read: impl Fn(Self) -> Result<T, Wrong>) -> Result<Vec<T>, Wrong> {
         let mut things = Vec::with_capacity(self.0.len());

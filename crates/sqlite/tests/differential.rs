@@ -170,7 +170,12 @@ impl Script {
             14 => Op::Inspect,
             _ => {
                 let target = Target::Holder(self.pick(&name).public());
-                Op::Revoke(Revoke { target, reason: "because".to_owned(), now: self.random.one_in(2) })
+                Op::Revoke(Revoke {
+                    target,
+                    reason: "because".to_owned(),
+                    by: Arc::default(),
+                    now: self.random.one_in(2),
+                })
             }
         };
         (name, op)

@@ -2,6 +2,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::holder::PublicId;
@@ -101,7 +102,8 @@ impl RevokeRequest {
     }
 
     async fn revoke(&self, name: &LockName, target: Target) -> Result<Option<Duration>, AdminError> {
-        let op = Op::Revoke(Revoke { target, reason: self.reason.clone(), now: self.now });
+        let by = Arc::clone(self.locks.handle.client.who());
+        let op = Op::Revoke(Revoke { target, reason: self.reason.clone(), by, now: self.now });
         let reply = self.locks.answer("revoking", self.locks.handle.store.apply(name.clone(), op)).await?;
         Ok(match reply.body {
             Body::Revoked(Revoked::Asked { remaining }) => Some(remaining),

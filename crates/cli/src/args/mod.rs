@@ -2,6 +2,7 @@
 
 mod lock;
 mod look;
+mod revoke;
 mod run;
 mod store;
 mod tickets;
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 
 pub use self::lock::LockArgs;
 pub use self::look::{Ls, Show, Sort};
+pub use self::revoke::Break;
 pub use self::run::{OnBusy, OnLost, Run};
 pub use self::store::{StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};
@@ -42,6 +44,8 @@ pub enum Command {
     Ls(Ls),
     /// Show one lock: who holds it, who waits, what the store remembers of it
     Show(Show),
+    /// Take a lock away from whoever holds it
+    Break(Break),
     /// Say why an error happens and what to do about it
     Explain {
         /// The kind of error, as its message names it; all kinds without one

@@ -27,7 +27,7 @@ const WHOLE: usize = 1000;
 
 const COLUMNS: &[Column] = &[
     Column::left("NAME", 0),
-    Column::left("HOLDER", 4),
+    Column::whole("HOLDER", 4),
     Column::left("HOST", 2),
     Column::right("PID", 3),
     Column::left("LABEL", 5),

@@ -9,6 +9,7 @@ use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 use anstyle::{AnsiColor, Style};
+use bandog::text::Harmless;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(crate) use self::out::Out;
@@ -149,7 +150,7 @@ fn knows_unicode() -> bool {
 
 /// Text from elsewhere, made harmless: control characters are shown, not obeyed, and direction marks too.
 pub(crate) fn harmless(text: &str) -> String {
-    text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
+    Harmless(text).to_string()
 }
 
 #[cfg(test)]

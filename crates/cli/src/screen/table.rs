@@ -17,17 +17,23 @@ pub(crate) struct Column {
     pub(crate) head: &'static str,
     /// Numbers stand to the right.
     pub(crate) right: bool,
+    /// Whether it may be cut: an id that is cut names nobody.
+    pub(crate) whole: bool,
     /// Those with the highest number go first when there is no room. 0 always stays.
     pub(crate) spare: u8,
 }
 
 impl Column {
     pub(crate) const fn left(head: &'static str, spare: u8) -> Self {
-        Self { head, right: false, spare }
+        Self { head, right: false, whole: false, spare }
+    }
+
+    pub(crate) const fn whole(head: &'static str, spare: u8) -> Self {
+        Self { head, right: false, whole: true, spare }
     }
 
     pub(crate) const fn right(head: &'static str, spare: u8) -> Self {
-        Self { head, right: true, spare }
+        Self { head, right: true, whole: true, spare }
     }
 }
 
@@ -100,7 +106,7 @@ impl Table {
     }
 
     fn text(&self) -> impl Iterator<Item = usize> {
-        (0..self.columns.len()).filter(|at| !self.columns[*at].right)
+        (0..self.columns.len()).filter(|at| !self.columns[*at].whole)
     }
 
     fn least(&self, at: usize) -> usize {
@@ -135,7 +141,7 @@ mod tests {
     use super::*;
 
     const COLUMNS: &[Column] =
-        &[Column::left("NAME", 0), Column::left("HOLDER", 2), Column::right("PID", 1), Column::right("WAITERS", 0)];
+        &[Column::left("NAME", 0), Column::whole("HOLDER", 2), Column::right("PID", 1), Column::right("WAITERS", 0)];
 
     fn rows() -> Vec<Vec<Cell>> {
         let row = |words: [&str; 4]| words.map(Cell::new).to_vec();

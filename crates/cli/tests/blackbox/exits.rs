@@ -24,6 +24,7 @@ codes! {
     "0..255": the_code_of_the_command_is_passed_on = own;
     "128+N": a_command_ended_by_a_signal_is_128_and_its_number = killed;
     "0": done_is_0 = done;
+    "1": a_question_not_answered_with_yes_is_1 = declined;
     "3": a_lock_that_is_not_there_is_3 = no_lock;
     "64": wrong_usage_is_64 = usage;
     "69": a_store_that_cannot_be_used_is_69 = unavailable;
@@ -69,6 +70,11 @@ fn done(stage: &Stage) {
     for line in ["renew", "release"] {
         stage.line(line).fed(&ticket).is(0);
     }
+}
+
+fn declined(stage: &Stage) {
+    let _job = stage.hold("");
+    stage.line("break job --reason test").at_terminal(80, "no\n").is(1);
 }
 
 fn no_lock(stage: &Stage) {

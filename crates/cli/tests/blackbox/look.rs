@@ -8,6 +8,7 @@ use crate::stage::Stage;
 fn words(sub: &str) -> &str {
     match sub {
         "show" => "show job",
+        "break" => "break job --yes --reason test",
         _ => sub,
     }
 }

@@ -9,11 +9,11 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{command, lock, look, output, pages, store, tickets};
+use crate::{breaking, command, lock, look, output, pages, store, tickets};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
-    ($($sub:ident $option:ident: $name:ident = $case:path;)*) => {
+    ($($sub:tt $option:ident: $name:ident = $case:path;)*) => {
         const KEYS: &[(&str, &str)] = &[$((stringify!($sub), stringify!($option))),*];
 
         $(#[test]
@@ -96,6 +96,16 @@ options! {
     show config: show_config_names_the_file = look::config;
     show json: show_json_is_one_object = look::json;
     show help: show_help_shows_its_options = pages::help;
+    break name: break_name_is_the_lock = breaking::name;
+    break reason: break_reason_is_told_to_the_holder = breaking::reason;
+    break id: break_id_chooses_the_holder = breaking::id;
+    break now: break_now_ends_the_hold_at_once = breaking::now;
+    break yes: break_yes_is_needed_where_nobody_can_be_asked = breaking::yes;
+    break no_wait: break_no_wait_does_not_follow = breaking::no_wait;
+    break store: break_store_says_where_the_locks_are = breaking::store;
+    break config: break_config_names_the_file = breaking::config;
+    break json: break_json_is_one_object = breaking::json;
+    break help: break_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
@@ -159,5 +169,8 @@ fn every_option_that_clap_knows_has_a_case() {
 #[test]
 fn every_subcommand_is_walked_over() {
     let names: Vec<String> = bandog().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    assert_eq!(names, ["run", "acquire", "renew", "release", "ls", "show", "explain", "completions", "man", "help"]);
+    assert_eq!(
+        names,
+        ["run", "acquire", "renew", "release", "ls", "show", "break", "explain", "completions", "man", "help"]
+    );
 }

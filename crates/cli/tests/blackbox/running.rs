@@ -140,6 +140,13 @@ impl fmt::Debug for Outcome<'_> {
     }
 }
 
+impl<'a> Outcome<'a> {
+    /// That of a command whose terminal showed `out`.
+    pub(crate) fn new(stage: &'a Stage, code: Option<i32>, out: String, shown: Vec<String>) -> Self {
+        Self { stage, code, out, err: String::new(), shown }
+    }
+}
+
 impl Outcome<'_> {
     /// It ended with this code.
     #[track_caller]

@@ -3,10 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use bandog_rig::Server;
 
 use crate::running::{Outcome, Running, until};
 
@@ -19,6 +21,8 @@ static STAGES: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub(crate) struct Stage {
     dir: PathBuf,
+    /// Where the locks are, unless they are in a file of the directory.
+    pub(crate) server: Option<Server>,
     lines: Cell<u32>,
     /// Every command line so far, with the variables set for it in front.
     pub(crate) played: RefCell<Vec<Vec<String>>>,
@@ -33,7 +37,21 @@ impl Stage {
         fs::create_dir_all(&dir).unwrap();
         // As the kernel shows it: temporary directories are symbolic links on some systems.
         let dir = dir.canonicalize().unwrap();
-        Self { dir, lines: Cell::new(0), played: RefCell::default(), codes: RefCell::default() }
+        Self { dir, server: None, lines: Cell::new(0), played: RefCell::default(), codes: RefCell::default() }
+    }
+
+    /// The same on a Redis server of its own; `None` where none is installed.
+    pub(crate) fn on_redis(options: &[&str]) -> Option<Self> {
+        let server = (!bandog_rig::is_missing()).then(|| Server::with(options));
+        let server = server?;
+        let mut stage = Self::new();
+        stage.server = Some(server);
+        Some(stage)
+    }
+
+    /// Plays on every store.
+    pub(crate) fn each(play: impl Fn(&Self)) {
+        [Some(Self::new()), Self::on_redis(&[])].iter().flatten().for_each(play);
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -42,7 +60,7 @@ impl Stage {
 
     /// The URL of the store.
     pub(crate) fn store(&self) -> String {
-        self.url("locks.db")
+        self.server.as_ref().map_or_else(|| self.url("locks.db"), Server::unix_url)
     }
 
     /// The URL of a store beside it, or one with a query.
@@ -189,6 +207,25 @@ impl<'a> Line<'a> {
         drop(writer);
         self.command.stdin(reader);
         self.run()
+    }
+
+    /// Runs it to its end at a terminal of its own, where somebody types `text`. What it shows is its standard output.
+    pub(crate) fn at_terminal(self, columns: u16, text: &str) -> Outcome<'a> {
+        let Self { stage, command, shown } = self;
+        let (mut pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(pty_process::Size::new(24, columns)).unwrap();
+        stage.played.borrow_mut().push(shown.clone());
+        // The streams are those of the terminal.
+        let mut line = pty_process::blocking::Command::new(command.get_program()).args(command.get_args());
+        line = line.env_clear().current_dir(command.get_current_dir().unwrap());
+        line = line.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let mut child = line.spawn(pts).unwrap();
+        pty.write_all(text.as_bytes()).unwrap();
+        let mut said = Vec::new();
+        // Fails when the last process has closed the terminal.
+        let _ = pty.read_to_end(&mut said);
+        let code = child.wait().unwrap().code();
+        Outcome::new(stage, code, String::from_utf8_lossy(&said).replace("\r\n", "\n"), shown)
     }
 
     pub(crate) fn piped(mut self) -> Self {

@@ -27,6 +27,11 @@ async fn all(bench: &Bench, pattern: &str, limit: usize) -> BTreeMap<LockName, R
     panic!("listing {pattern} does not end");
 }
 
+/// One lock as a listing shows it, if it does.
+pub(super) async fn listed(bench: &Bench, name: &LockName) -> Option<RecordView> {
+    all(bench, Pattern::literal(name.as_str()).as_str(), 0).await.remove(name)
+}
+
 /// Makes one hold for each label and returns the common start of the names.
 async fn hold_each(bench: &Bench, labels: &[&str]) -> String {
     let start = bench.name("list");

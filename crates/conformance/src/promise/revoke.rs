@@ -1,10 +1,13 @@
 //! A revocation names its hold, tells the holder, and passes the lock on.
 
-use bandog_core::op::{News, Parted, Refusal, Renewal, Revoked, Target};
+use std::sync::Arc;
+
+use bandog_core::ledger::AUDITED;
+use bandog_core::op::{Claim, News, Parted, Refusal, Renewal, Revoked, Target};
 use bandog_core::token::Stamp;
 
 use super::granted;
-use crate::bench::{Bench, Need, Proof};
+use crate::bench::{Bench, Need, Proof, Skip};
 
 /// A holder that is asked to give up is told, is not renewed, and passes the lock on by its release.
 pub async fn a_holder_is_asked(bench: &Bench) -> Proof {
@@ -85,7 +88,7 @@ pub async fn one_of_many_is_revoked(bench: &Bench) -> Proof {
     Ok(())
 }
 
-/// The record remembers the last revocation and its reason.
+/// The record says who revoked, when, why, whose hold under which stamp, and whether at once.
 pub async fn a_revocation_is_on_record(bench: &Bench) -> Proof {
     bench.needs(&[Need::Inspect])?;
     let [ann, bob] = bench.cast("record").await;
@@ -93,8 +96,75 @@ pub async fn a_revocation_is_on_record(bench: &Bench) -> Proof {
     bob.revokes(Target::Stamp(hold.stamp()), "for the record", false).await;
     let view = bob.sees().await;
     assert_eq!(view.holders[0].revoked.as_deref(), Some("for the record"));
-    let revocation = view.revocation.expect("the last revocation");
+    let [revocation] = &view.revocations[..] else { panic!("{view:?}") };
     assert_eq!((revocation.holder, revocation.stamp), (hold.id().public(), hold.stamp()));
+    assert_eq!((&revocation.who, &revocation.by), (ann.client.who(), bob.client.who()));
     assert_eq!((&*revocation.reason, revocation.now), ("for the record", false));
+    assert!(revocation.at >= view.holders[0].since, "{view:?}");
+    Ok(())
+}
+
+/// The last eight stay, oldest first, whatever becomes of the holds and whoever holds since.
+pub async fn the_last_revocations_are_on_record(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let [ann, bob] = bench.cast("records").await;
+    let mut done = Vec::new();
+    for round in 0..AUDITED + 2 {
+        let (holder, other) = if round % 3 == 0 { (&bob, &ann) } else { (&ann, &bob) };
+        let (hold, reason, now) = (holder.holds(holder.ask()).await, format!("reason {round}"), round % 2 == 1);
+        other.revokes(Target::Stamp(hold.stamp()), &reason, now).await;
+        holder.releases(hold.id()).await;
+        done.push((hold.id().public(), hold.stamp(), Arc::clone(other.client.who()), reason, now));
+    }
+    let hold = ann.holds(ann.ask()).await;
+    ann.renew(hold.id(), bench.long()).await;
+    for times in 0..2 {
+        let seen = bob.sees().await.revocations;
+        assert!(seen.is_sorted_by_key(|revocation| revocation.at), "{seen:?}");
+        let seen = seen.into_iter().map(|seen| (seen.holder, seen.stamp, seen.by, seen.reason, seen.now));
+        assert_eq!(seen.collect::<Vec<_>>(), done[2..], "releases: {times}");
+        ann.releases(hold.id()).await;
+    }
+    Ok(())
+}
+
+/// A revocation stays on record although the lock is free and forgotten otherwise; for it alone, the lock is not listed.
+pub async fn a_revocation_outlives_its_lock(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let retention = bench.terms.retention.ok_or(Skip("the retention is too long to wait for"))?;
+    let [ann, bob] = bench.cast("outlives").await;
+    // One whose end need not be remembered for long.
+    let hold = ann.holds(Claim { not_after: ann.now() + bench.terms.lease, ..ann.ask_briefly() }).await;
+    bob.revokes(Target::Stamp(hold.stamp()), "stuck", true).await;
+    bench.outlast(bench.terms.lease + retention).await;
+    let view = bob.sees().await;
+    assert_eq!((view.holders.len(), view.waiters.len(), view.kind), (0, 0, None));
+    assert_eq!(view.revocations.iter().map(|seen| &*seen.reason).collect::<Vec<_>>(), ["stuck"]);
+    assert!(super::list::listed(bench, &ann.name).await.is_none(), "a lock that has nothing but its audit");
+    let next = bob.holds(bob.ask()).await;
+    assert!(next.stamp() > hold.stamp());
+    let listed = super::list::listed(bench, &ann.name).await.expect("a lock that is held");
+    assert_eq!(listed.revocations, view.revocations);
+    Ok(())
+}
+
+/// When its time is over a revocation is forgotten, also by a lock that is in use.
+pub async fn a_revocation_is_forgotten_in_the_end(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect])?;
+    let audit = bench.terms.audit.ok_or(Skip("the audit is too long to wait for"))?;
+    let [ann, bob] = bench.cast("forgotten").await;
+    for used in [false, true] {
+        let hold = ann.holds(ann.ask()).await;
+        bob.revokes(Target::Stamp(hold.stamp()), "stuck", true).await;
+        bench.time.pass(audit - bench.terms.lease).await;
+        assert_eq!(bob.sees().await.revocations.len(), 1, "kept for its time");
+        let hold = if used { Some(ann.holds(ann.ask()).await) } else { None };
+        bench.outlast(bench.terms.lease).await;
+        let left = bob.looks().await.map(|view| view.revocations);
+        assert_eq!(left, used.then(Vec::new), "used: {used}");
+        if let Some(hold) = hold {
+            assert!(ann.still_holds(hold.id()).await);
+        }
+    }
     Ok(())
 }

@@ -195,6 +195,19 @@ pub async fn after_does_not_undo_a_revocation(bench: &Bench) -> Proof {
     Ok(())
 }
 
+/// Nor is one followed that was revoked before another was; its own last reason is told.
+pub async fn after_does_not_undo_an_earlier_revocation(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Fencing, Need::Shared])?;
+    let [ann, bob] = bench.cast("earlier").await;
+    let (one, two) = (ann.holds(ann.ask_shared()).await, bob.holds(bob.ask_shared()).await);
+    for (hold, reason, now) in [(&two, "please", false), (&two, "stuck", true), (&one, "you too", true)] {
+        ann.revokes(Target::Stamp(hold.stamp()), reason, now).await;
+    }
+    let refusal = bob.is_refused(&after(&bob, two.stamp())).await;
+    assert_eq!(refusal, Refusal::Revoked { reason: "stuck".to_owned() });
+    Ok(())
+}
+
 /// A resend is answered by what the claim is now, whoever was to be followed.
 pub async fn after_is_not_judged_again(bench: &Bench) -> Proof {
     bench.needs(&[Need::Fencing])?;

@@ -26,7 +26,7 @@ impl Twist for Misspeak {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misspeak: [(&str, Misspeaking); 26] = [
+    let misspeak: [(&str, Misspeaking); 32] = [
         ("pushes nothing", |_, applied| applied.effects.clear()),
         ("pushes twice", |_, applied| applied.effects.extend(applied.effects.clone())),
         ("keeps waiters secret", |_, applied| {
@@ -136,7 +136,39 @@ pub(crate) fn all() -> Vec<Mutant> {
         }),
         ("forgets revocations", |_, applied| {
             if let Body::Record(Some(view)) = &mut applied.reply.body {
-                view.revocation = None;
+                view.revocations.clear();
+            }
+        }),
+        ("remembers one revocation", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.revocations = view.revocations.pop().into_iter().collect();
+            }
+        }),
+        ("remembers seven revocations", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.revocations.truncate(7);
+            }
+        }),
+        ("tells revocations backwards", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.revocations.reverse();
+            }
+        }),
+        ("forgets revocations when the lock is free", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body
+                && view.kind.is_none()
+            {
+                view.revocations.clear();
+            }
+        }),
+        ("takes the holder for who revoked", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.revocations.iter_mut().for_each(|seen| seen.by = Arc::clone(&seen.who));
+            }
+        }),
+        ("takes who revoked for the holder", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.revocations.iter_mut().for_each(|seen| seen.who = Arc::clone(&seen.by));
             }
         }),
         ("shows the kind that a lock had", |_, applied| {
@@ -147,8 +179,8 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("shows records that are not there", |_, applied| {
             if let Body::Record(view @ None) = &mut applied.reply.body {
                 let last = Stamp::from_micros(1);
-                let (holders, waiters) = Default::default();
-                *view = Some(RecordView { kind: None, last, holders, waiters, revocation: None });
+                let (holders, waiters, revocations) = Default::default();
+                *view = Some(RecordView { kind: None, last, holders, waiters, revocations });
             }
         }),
     ];

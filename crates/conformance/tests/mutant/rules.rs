@@ -56,7 +56,7 @@ fn end(id: HolderId) -> Op {
     Op::Release(Release { id, not_after: None, again: None })
 }
 
-const OWN: [(&str, Rule); 25] = [
+const OWN: [(&str, Rule); 26] = [
     ("serves the last first", |right, seen, op| {
         // Everybody but the last is sent to the back, which turns the queue round.
         if matches!(op, Op::Release(_)) {
@@ -265,6 +265,19 @@ const OWN: [(&str, Rule); 25] = [
             _ => applied,
         }
     }),
+    ("lets all but the last revoked come back", |right, _, op| {
+        let applied = right(op);
+        let last = match right(&Op::Inspect).reply.body {
+            Body::Record(Some(view)) => view.revocations.last().map(|seen| seen.stamp),
+            _ => None,
+        };
+        match (op, &applied.reply.body) {
+            (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Revoked { .. }))) if claim.after != last => {
+                right(&Op::Acquire(Claim { after: None, ..claim.clone() }))
+            }
+            _ => applied,
+        }
+    }),
     ("judges a copy again", |right, seen, op| {
         let mut applied = right(op);
         if let (Op::Acquire(claim), Body::Verdict(verdict)) = (op, &mut applied.reply.body)
@@ -351,13 +364,16 @@ impl Twist for Nameless {
 
 pub(crate) fn all() -> Vec<Mutant> {
     let own = OWN.into_iter().map(|(name, rule)| -> Mutant { (name, Arc::new(Own { rule, seen: Mutex::default() })) });
-    let bounds: [(&str, Bounding); 6] = [
+    let bounds: [(&str, Bounding); 9] = [
         ("has an endless queue", |limits| limits.waiters = 1000),
         ("has a short queue", |limits| limits.waiters -= 1),
         ("allows every lease", |limits| limits.max_lease = lease::MAX),
         ("lets one reader too many in", |limits| limits.sharers += 1),
         ("lets one reader in at a time", |limits| limits.sharers = 1),
         ("retains nothing", |limits| limits.retention = Duration::ZERO),
+        ("audits nothing", |limits| limits.audit = Duration::ZERO),
+        ("audits for the retention", |limits| limits.audit = limits.retention),
+        ("audits for too long", |limits| limits.audit *= 2),
     ];
     let bounds = bounds.into_iter().map(|(name, twist)| -> Mutant { (name, Arc::new(Bounds(twist))) });
     let others: [Mutant; 2] =

@@ -93,11 +93,9 @@ impl Record {
         self.expires.map_or(Stamp::ZERO, |_| self.last)
     }
 
-    /// Why the hold of a stamp was revoked, if it was the last that was: nobody escapes by coming back.
+    /// Why the hold of a stamp was revoked, if it was and the record knows it: nobody escapes by coming back.
     fn revoked(&self, stamp: Stamp) -> Option<String> {
-        let revocation =
-            self.revocation.as_ref().filter(|revocation| revocation.stamp == stamp && !zoo::has(Bug::RevokedComesBack));
-        revocation.map(|revocation| revocation.reason.clone())
+        self.audit.reason(stamp).filter(|_| !zoo::has(Bug::RevokedComesBack)).map(str::to_owned)
     }
 
     fn enqueue(&mut self, step: &mut Step<'_>, claim: &Claim) -> Verdict {

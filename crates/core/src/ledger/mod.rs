@@ -10,6 +10,7 @@
 //! - After every apply a fitting live head holds, or the reply says `more`.
 //! - One apply touches at most [`Limits::work`] entries beyond the one it names, and replies with bounded effects.
 
+mod audit;
 mod done;
 mod enter;
 mod holders;
@@ -27,14 +28,17 @@ use std::time::Duration;
 use crate::holder::InboxId;
 use crate::lease;
 use crate::mode::Kind;
-use crate::op::{Body, Effect, Line, News, Op, RecordView, Reply, Revocation};
+use crate::op::{Body, Effect, Line, News, Op, RecordView, Reply};
 use crate::time::{LeaseTime, Now};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
+use audit::Audit;
 use done::Done;
 use holders::Holders;
 use queue::{Pending, Queue};
+
+pub use audit::AUDITED;
 
 /// What a store allows. The same for every lock in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +53,21 @@ pub struct Limits {
     pub max_lease: Duration,
     /// How long a record outlives its last use, so that the last stamp is not forgotten while clocks disagree.
     pub retention: Duration,
+    /// How long the last revocations of a lock stay on record after the last of them, whether or not the lock is used. Longer
+    /// than any lease: a hold that was revoked is not followed, and the record must know it.
+    pub audit: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { waiters: 10_000, sharers: 1024, work: 64, max_lease: lease::MAX, retention: Duration::from_secs(10) }
+        Self {
+            waiters: 10_000,
+            sharers: 1024,
+            work: 64,
+            max_lease: lease::MAX,
+            retention: Duration::from_secs(10),
+            audit: Duration::from_secs(72 * 60 * 60),
+        }
     }
 }
 
@@ -67,7 +81,7 @@ pub struct Record {
     queue: Queue,
     upgrade: Option<Pending>,
     done: Done,
-    revocation: Option<Revocation>,
+    audit: Audit,
     // At least the not-after of everybody here: should they end unseen, a late copy of their claim must still find them done.
     not_after: LeaseTime,
     seen: LeaseTime,
@@ -90,6 +104,7 @@ impl Record {
         self.forget_expired(now.lease);
         self.step_back(now.lease);
         self.done.forget(now.lease, limits.work);
+        self.audit.forget(now.lease);
         if let Op::Heartbeat(beat) = op {
             // Before expiry: a heartbeat revives its own waiters as long as they are still there.
             self.queue.refresh(beat.inbox, now.lease, beat.alive);
@@ -173,7 +188,7 @@ impl Record {
         step.effects.extend(inboxes.into_iter().map(|inbox| Effect { inbox, news: News::Waiting { fair } }));
     }
 
-    // Every time in the record that a later operation could still depend on, plus the retention.
+    // Every time in the record that a later operation could still depend on, plus the retention; and the audit for its own time.
     fn close(&mut self, step: &Step<'_>) {
         if !self.in_use() {
             self.kind = None;
@@ -184,7 +199,7 @@ impl Record {
         let used = [self.holders.last_end(), Some(self.queue.alive_until()), self.done.last(), Some(self.not_after)];
         let latest = used.into_iter().flatten().max().unwrap_or_default();
         let latest = latest.max(step.now.lease + Duration::from_millis(ahead));
-        self.expires = (!blank).then(|| latest + step.limits.retention);
+        self.expires = (!blank).then(|| (latest + step.limits.retention).max(self.audit.until()));
     }
 
     // A record that may be deleted answers as if it had been, whether or not the store was in time; only the stamp goes on.
@@ -199,6 +214,7 @@ impl Record {
         if now < self.seen {
             self.holders.clamp(now);
             self.queue.clamp(now);
+            self.audit.clamp(now);
         }
         self.seen = now;
     }

@@ -1,5 +1,7 @@
 //! How entries leave by somebody's will: release, downgrade, revoke.
 
+use std::sync::Arc;
+
 use crate::holder::HolderId;
 use crate::mode::Mode;
 use crate::op::{Downgraded, Effect, News, Parted, Release, ReleaseReply, Revocation, Revoke, Revoked, Target};
@@ -71,10 +73,18 @@ impl Record {
 
     fn revoke_hold(&mut self, step: &mut Step<'_>, id: HolderId, revoke: &Revoke) -> Revoked {
         let Some(hold) = self.holders.get_mut(id) else { return Revoked::NoSuchHolder };
-        let Revoke { reason, now: at_once, .. } = revoke;
+        let Revoke { reason, by, now: at_once, .. } = revoke;
         hold.revoked = Some(reason.clone());
-        let (holder, stamp, at) = (id.public(), hold.stamp, step.now.wall);
-        self.revocation = Some(Revocation { holder, stamp, at, reason: reason.clone(), now: *at_once });
+        let revocation = Revocation {
+            holder: id.public(),
+            who: Arc::clone(&hold.who),
+            stamp: hold.stamp,
+            by: Arc::clone(by),
+            at: step.now.wall,
+            reason: reason.clone(),
+            now: *at_once,
+        };
+        self.audit.note(revocation, step.now.lease, step.limits.audit);
         let news = News::Revoked { seq: id.seq, reason: reason.clone() };
         step.effects.push(Effect { inbox: hold.inbox, news });
         if *at_once || zoo::has(Bug::RevokeEndsAtOnce) {

@@ -10,10 +10,10 @@ use serde::Deserialize;
 
 use crate::holder::{HolderId, InboxId};
 use crate::mode::Kind;
-use crate::op::Revocation;
 use crate::time::LeaseTime;
 use crate::token::Stamp;
 
+use super::audit::Audit;
 use super::holders::Holding;
 use super::queue::{Alive, Pending, Waiter};
 
@@ -77,7 +77,7 @@ pub(super) struct Record {
     queue: super::Queue,
     upgrade: Option<Pending>,
     done: super::Done,
-    revocation: Option<Revocation>,
+    audit: Audit,
     not_after: LeaseTime,
     seen: LeaseTime,
     expires: Option<LeaseTime>,
@@ -86,8 +86,8 @@ pub(super) struct Record {
 impl TryFrom<Record> for super::Record {
     type Error = Damaged;
     fn try_from(parts: Record) -> Result<Self, Damaged> {
-        let Record { kind, last, holders, queue, upgrade, done, revocation, not_after, seen, expires } = parts;
-        let record = Self { kind, last, holders, queue, upgrade, done, revocation, not_after, seen, expires };
+        let Record { kind, last, holders, queue, upgrade, done, audit, not_after, seen, expires } = parts;
+        let record = Self { kind, last, holders, queue, upgrade, done, audit, not_after, seen, expires };
         record.check().map(|()| record)
     }
 }

@@ -22,9 +22,9 @@ impl Record {
         holders.sort_by_key(|holder| holder.stamp);
         let upgrade = self.upgrade.iter().map(|pending| &pending.waiter);
         let waiters = upgrade.chain(self.queue.iter()).map(Waiter::view).collect();
-        let revocation = self.revocation.clone();
+        let revocations = self.audit.view(now.lease);
         let kind = self.kind.filter(|_| self.in_use());
-        Some(RecordView { kind, last: self.last, holders, waiters, revocation })
+        Some(RecordView { kind, last: self.last, holders, waiters, revocations })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::text::Harmless;
+
 /// Why a hold ended without being released.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -16,7 +18,7 @@ pub enum LossReason {
     #[error("the store no longer knows this hold")]
     Gone,
     /// Somebody asked for it back.
-    #[error("revoked: {0}")]
+    #[error("revoked: {}", Harmless(.0))]
     Revoked(Arc<str>),
     /// Held longer than `max_hold`.
     #[error("held for longer than its maximum hold")]

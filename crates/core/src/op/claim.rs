@@ -20,7 +20,7 @@ use crate::token::Stamp;
 ///
 /// The checks, in this order: known id (replay) · done id · late (`not_after` < now) · lease over the store's maximum · wrong
 /// kind (only while somebody holds or waits) · overtaken (`after` is not the last stamp) ·
-/// revoked (`after` is the last one that was revoked) · grant · busy · queue full.
+/// revoked (`after` is on record as revoked) · grant · busy · queue full.
 ///
 /// When the queue was empty before, every holder's inbox (each once) is told [`News::Waiting`](super::News::Waiting); also when this claim is
 /// the first fair one.
@@ -50,7 +50,7 @@ pub struct Claim {
     /// Served only as the successor of this stamp: refused as [`Refusal::Overtaken`](super::Refusal::Overtaken) unless it is the last one of the
     /// record. For a client that takes a lost hold again: nobody was granted the lock in between. A record that is gone proves
     /// nothing: its last stamp counts as zero. Nor does anybody follow a hold that was revoked: that is refused as
-    /// [`Refusal::Revoked`](super::Refusal::Revoked), as long as no other was revoked after it.
+    /// [`Refusal::Revoked`](super::Refusal::Revoked), as long as it is on record.
     ///
     /// Judged when the claim arrives, within a [`Release`](super::Release) after its hand-off; not at a resend, and not again for one that queues.
     // So no store has to keep it.

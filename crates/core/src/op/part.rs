@@ -1,8 +1,9 @@
 //! Answers to renewals and heartbeats, and the ways a hold ends: release, downgrade, revoke.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::holder::{HolderId, PublicId};
+use crate::holder::{HolderId, PublicId, Who};
 use crate::time::LeaseTime;
 use crate::token::Stamp;
 
@@ -94,14 +95,16 @@ pub enum Downgraded {
 /// Asks holders to give up.
 ///
 /// Marks each hold that `target` names and tells its inbox; a marked hold is not renewed and passes on at its release or
-/// lease end. With `now` it ends at once, giving up the promise that two never believe they hold. The last revocation stays in the
-/// record for people to read.
+/// lease end. With `now` it ends at once, giving up the promise that two never believe they hold. The last
+/// [`AUDITED`](crate::ledger::AUDITED) revocations stay in the record for people to read, for [`Limits::audit`](crate::ledger::Limits) after the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revoke {
     /// Which hold.
     pub target: Target,
     /// Words for the holder and for the record.
     pub reason: String,
+    /// Who asks, for the record.
+    pub by: Arc<Who>,
     /// Whether to end it without waiting for the holder.
     pub now: bool,
 }

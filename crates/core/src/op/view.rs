@@ -19,8 +19,8 @@ pub struct RecordView {
     pub holders: Vec<HolderView>,
     /// Waiters in queue order.
     pub waiters: Vec<WaiterView>,
-    /// The last revocation the record remembers.
-    pub revocation: Option<Revocation>,
+    /// The last revocations, oldest first: also of holds that ended long ago.
+    pub revocations: Vec<Revocation>,
 }
 
 /// One holder.
@@ -63,8 +63,12 @@ pub struct WaiterView {
 pub struct Revocation {
     /// Whose hold.
     pub holder: PublicId,
+    /// The process behind it.
+    pub who: Arc<Who>,
     /// Which hold.
     pub stamp: Stamp,
+    /// Who asked for it.
+    pub by: Arc<Who>,
     /// When.
     pub at: WallTime,
     /// Why.

@@ -165,7 +165,7 @@ impl World {
         let holders = self.view().map(|view| view.holders).unwrap_or_default();
         if let Some(nth) = pick(holders.len(), nth) {
             let target = Target::Stamp(holders[nth].stamp);
-            self.apply(&Op::Revoke(Revoke { target, reason: "asked back".into(), now: false }));
+            self.apply(&Op::Revoke(Revoke { target, reason: "asked back".into(), by: Arc::default(), now: false }));
         }
     }
 

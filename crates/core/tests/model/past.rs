@@ -61,8 +61,13 @@ pub(crate) struct Belief {
 
 impl Past {
     pub(crate) fn new(limits: Limits) -> Self {
-        let view =
-            RecordView { kind: None, last: Stamp::ZERO, holders: Vec::new(), waiters: Vec::new(), revocation: None };
+        let view = RecordView {
+            kind: None,
+            last: Stamp::ZERO,
+            holders: Vec::new(),
+            waiters: Vec::new(),
+            revocations: Vec::new(),
+        };
         Self {
             limits,
             view,

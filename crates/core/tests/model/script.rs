@@ -28,6 +28,8 @@ pub(crate) struct Setting {
     pub(crate) max_lease: u64,
     /// How long a record outlives its last use, in milliseconds.
     pub(crate) retention: u64,
+    /// How long revocations stay on record, in milliseconds.
+    pub(crate) audit: u64,
     /// Whether the clocks only go forward, and together.
     pub(crate) steady: bool,
     /// Whether the store deletes the record when it may.
@@ -144,10 +146,11 @@ fn settings() -> impl Strategy<Value = Setting> {
         3 => (1..7_u32).prop_map(Flavour::Semaphore),
         2 => Just(Flavour::Mixed),
     ];
-    let times = (leases(), select(vec![600_000, 1_000]), select(vec![10_000, 50, 1]));
+    let kept = (select(vec![10_000, 50, 1]), select(vec![259_200_000, 2_000, 30]));
+    let times = (leases(), select(vec![600_000, 1_000]), kept);
     let bounds = (select(vec![10_000, 3, 1]), select(vec![1024, 3, 2]), times);
     (flavour, 2..5_usize, bounds, any::<bool>(), any::<bool>()).prop_map(
-        |(flavour, clients, (waiters, sharers, (usual, max_lease, retention)), steady, deletes)| Setting {
+        |(flavour, clients, (waiters, sharers, (usual, max_lease, (retention, audit))), steady, deletes)| Setting {
             flavour,
             clients,
             waiters,
@@ -155,6 +158,7 @@ fn settings() -> impl Strategy<Value = Setting> {
             usual,
             max_lease,
             retention,
+            audit,
             steady,
             deletes,
         },

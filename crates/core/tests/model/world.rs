@@ -57,12 +57,12 @@ impl World {
     pub(crate) fn limits(&self) -> Limits {
         let Setting { waiters, sharers, .. } = self.setting;
         let (max_lease, retention) = (millis(self.setting.max_lease), millis(self.setting.retention));
-        Limits { waiters, sharers, work: u32::MAX, max_lease, retention }
+        Limits { waiters, sharers, work: u32::MAX, max_lease, retention, audit: millis(self.setting.audit) }
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
-        let Setting { waiters, sharers, max_lease, .. } = self.setting;
-        Bounds { waiters, sharers, max_lease: millis(max_lease) }
+        let Setting { waiters, sharers, max_lease, audit, .. } = self.setting;
+        Bounds { waiters, sharers, max_lease: millis(max_lease), audit: millis(audit) }
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -125,7 +125,8 @@ impl World {
             Act::Downgrade(pick) => Op::Downgrade(self.pick(*pick, view)),
             Act::Revoke { pick, by_stamp, now, reason } => {
                 let target = self.target(self.pick(*pick, view), *by_stamp, view);
-                Op::Revoke(Revoke { target, reason: format!("reason {reason}"), now: *now })
+                let by = Arc::clone(self.clients[usize::from(*reason) % self.clients.len()].who());
+                Op::Revoke(Revoke { target, reason: format!("reason {reason}"), by, now: *now })
             }
             Act::Inspect => Op::Inspect,
             Act::Tend => Op::Tend,
@@ -235,6 +236,10 @@ impl World {
             Op::Release(Release { again: Some(claim), .. }) => self.note_claim(claim),
             Op::Renew(renew) => self.note(renew.lease.length()),
             Op::Heartbeat(beat) => self.note(beat.alive),
+            Op::Revoke(_) => {
+                self.note(millis(self.setting.audit));
+                self.note_windows();
+            }
             _ => self.note_windows(),
         }
     }
@@ -267,7 +272,7 @@ pub(crate) fn look(record: &Record, limits: &Limits, now: Now) -> RecordView {
             last: Stamp::ZERO,
             holders: Vec::new(),
             waiters: Vec::new(),
-            revocation: None,
+            revocations: Vec::new(),
         }),
         other => panic!("an inspection was answered by {other:?}"),
     }

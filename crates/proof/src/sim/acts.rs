@@ -1,5 +1,7 @@
 //! What a user does while it holds: write, look, enter again, renew, change its way of holding, be revoked.
 
+use std::sync::Arc;
+
 use bandog_conformance::history::{OPEN, Span, Write};
 use bandog_core::lock::{Ask, HoldState, Outcome};
 use bandog_core::mode::Mode;
@@ -142,7 +144,8 @@ impl World {
 
     fn revoke(&mut self, held: Held, now: bool) {
         self.coverage.note(Count::Revocation);
-        let revoke = Revoke { target: Target::Stamp(held.token.stamp()), reason: "asked".to_owned(), now };
+        let revoke =
+            Revoke { target: Target::Stamp(held.token.stamp()), reason: "asked".to_owned(), by: Arc::default(), now };
         if self.server.down_until > self.now {
             return;
         }

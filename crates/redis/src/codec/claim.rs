@@ -40,24 +40,41 @@ pub(super) fn numbers(pack: &mut Pack, claim: &Claim) {
 
 /// What is kept as it is: the secret id, the inbox, the public id, and who. Replies show it without the secret id.
 pub(super) fn card(claim: &Claim) -> Vec<u8> {
-    let who = &claim.who;
     let mut pack = Pack::after(&id(claim.id));
-    pack.raw(&inbox_digits(claim.inbox)).raw(&claim.id.public().to_bits().to_be_bytes()).small(who.pid);
-    let host = who.host.as_bytes();
-    pack.small(u32::try_from(host.len()).unwrap_or(u32::MAX)).raw(host).raw(who.label.as_bytes());
+    pack.raw(&inbox_digits(claim.inbox)).raw(&claim.id.public().to_bits().to_be_bytes()).raw(&who(&claim.who));
+    pack.done()
+}
+
+/// The process behind a client: its id, host and label.
+pub(super) fn who(who: &Who) -> Vec<u8> {
+    let (mut pack, host) = (Pack::default(), who.host.as_bytes());
+    pack.small(who.pid).small(u32::try_from(host.len()).unwrap_or(u32::MAX)).raw(host).raw(who.label.as_bytes());
     pack.done()
 }
 
 /// Reads what a reply shows of a [`card`].
 pub(super) fn known(shown: &[u8]) -> Result<(PublicId, Arc<Who>), Wrong> {
-    let rest = shown.get(INBOX..).ok_or(SHORT)?;
-    let (public, rest) = rest.split_first_chunk().ok_or(SHORT)?;
-    let (pid, rest) = rest.split_first_chunk().ok_or(SHORT)?;
-    let (length, rest) = rest.split_first_chunk().ok_or(SHORT)?;
-    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| SHORT)?;
-    let (host, label) = rest.split_at_checked(length).ok_or(SHORT)?;
-    let who = Who { host: text(host)?, pid: u32::from_be_bytes(*pid), label: text(label)? };
-    Ok((PublicId::from_bits(u64::from_be_bytes(*public)), Arc::new(who)))
+    named(shown.get(INBOX..).ok_or(SHORT)?)
+}
+
+/// The same without the inbox.
+pub(super) fn named(shown: &[u8]) -> Result<(PublicId, Arc<Who>), Wrong> {
+    let (public, rest) = shown.split_first_chunk().ok_or(SHORT)?;
+    Ok((PublicId::from_bits(u64::from_be_bytes(*public)), read_who(rest)?))
+}
+
+/// Reads what [`who`] has written.
+pub(super) fn read_who(bytes: &[u8]) -> Result<Arc<Who>, Wrong> {
+    let (pid, rest) = bytes.split_first_chunk().ok_or(SHORT)?;
+    let (host, label) = sized(rest)?;
+    Ok(Arc::new(Who { host: text(host)?, pid: u32::from_be_bytes(*pid), label: text(label)? }))
+}
+
+/// Bytes behind their size, and what follows them.
+pub(super) fn sized(bytes: &[u8]) -> Result<(&[u8], &[u8]), Wrong> {
+    let (size, rest) = bytes.split_first_chunk().ok_or(SHORT)?;
+    let size = usize::try_from(u32::from_be_bytes(*size)).map_err(|_| SHORT)?;
+    rest.split_at_checked(size).ok_or(SHORT)
 }
 
 pub(super) fn text(bytes: &[u8]) -> Result<String, Wrong> {

@@ -144,7 +144,7 @@ impl Codec {
             }
             Op::Downgrade(id) => (Script::Downgrade, numbers, vec![claim::id(*id)]),
             Op::Revoke(revoke) => {
-                let rest = revoke_parts(&mut numbers, revoke);
+                let rest = revoke_parts(&mut numbers, revoke, self.limits.audit);
                 (Script::Revoke, numbers, rest)
             }
             Op::Inspect => (Script::Inspect, numbers, Vec::new()),
@@ -164,13 +164,13 @@ fn release_parts(numbers: &mut Pack, release: &Release) -> Vec<Vec<u8>> {
     rest
 }
 
-fn revoke_parts(numbers: &mut Pack, revoke: &Revoke) -> Vec<Vec<u8>> {
+fn revoke_parts(numbers: &mut Pack, revoke: &Revoke, audit: Duration) -> Vec<Vec<u8>> {
     let (stamp, holder) = match revoke.target {
         Target::Stamp(stamp) => (Some(stamp), Vec::new()),
         Target::Holder(id) => (None, id.to_bits().to_be_bytes().to_vec()),
     };
-    numbers.flag(stamp.is_some()).flag(revoke.now).number(stamp.unwrap_or_default().micros());
-    vec![holder, revoke.reason.clone().into_bytes()]
+    numbers.flag(stamp.is_some()).flag(revoke.now).number(stamp.unwrap_or_default().micros()).millis(audit);
+    vec![holder, revoke.reason.clone().into_bytes(), claim::who(&revoke.by)]
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn every_op() -> Vec<Op> {
         Op::Release(Release { id, not_after: Some(LeaseTime::ZERO), again }),
         Op::Upgrade(Upgrade { from: id, claim }),
         Op::Downgrade(id),
-        Op::Revoke(Revoke { target: Target::Holder(id.public()), reason: "r".into(), now: false }),
+        Op::Revoke(Revoke { target: Target::Holder(id.public()), reason: "r".into(), by: Arc::default(), now: false }),
         Op::Inspect,
         Op::Tend,
     ]

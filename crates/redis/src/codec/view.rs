@@ -1,6 +1,5 @@
 //! A record as `view.lua` shows it.
 
-use bandog_core::holder::PublicId;
 use bandog_core::op::{HolderView, RecordView, Revocation, WaiterView};
 use bandog_core::time::WallTime;
 use bandog_core::token::Stamp;
@@ -18,9 +17,9 @@ pub(super) fn record(mut items: Items) -> Result<Option<RecordView>, Wrong> {
     let mut holders = items.list()?.each(|item| holder(item, capacity))?;
     holders.sort_by_key(|holder| holder.stamp);
     let waiters = items.list()?.each(|item| waiter(item, capacity))?;
-    let revocation = if items.is_empty() { None } else { Some(revocation(&items.bytes()?)?) };
+    let revocations = items.list()?.each_of(|bytes| revocation(&bytes))?;
     let kind = used.then(|| claim::kind(capacity));
-    Ok(Some(RecordView { kind, last, holders, waiters, revocation }))
+    Ok(Some(RecordView { kind, last, holders, waiters, revocations }))
 }
 
 fn holder(mut items: Items, capacity: u32) -> Result<HolderView, Wrong> {
@@ -39,21 +38,20 @@ fn waiter(mut items: Items, capacity: u32) -> Result<WaiterView, Wrong> {
 }
 
 fn revocation(bytes: &[u8]) -> Result<Revocation, Wrong> {
-    let short = Wrong::Nonsense("a revocation's bytes are cut short");
-    let ([holder, stamp, at], rest) = numbers(bytes).ok_or_else(|| short.clone())?;
-    let (now, reason) = rest.split_first().ok_or(short)?;
+    let short = || Wrong::Nonsense("a revocation's bytes are cut short");
+    let (stamp, rest) = bytes.split_first_chunk().ok_or_else(short)?;
+    let (at, rest) = rest.split_first_chunk().ok_or_else(short)?;
+    let (now, rest) = rest.split_first().ok_or_else(short)?;
+    let (reason, rest) = claim::sized(rest)?;
+    let (card, by) = claim::sized(rest)?;
+    let (holder, who) = claim::named(card)?;
     Ok(Revocation {
-        holder: PublicId::from_bits(holder),
-        stamp: Stamp::from_micros(stamp),
-        at: WallTime::from_micros(at),
+        holder,
+        who,
+        stamp: Stamp::from_micros(u64::from_be_bytes(*stamp)),
+        by: claim::read_who(by)?,
+        at: WallTime::from_micros(u64::from_be_bytes(*at)),
         reason: claim::text(reason)?,
         now: *now != 0,
     })
-}
-
-fn numbers(bytes: &[u8]) -> Option<([u64; 3], &[u8])> {
-    let (first, rest) = bytes.split_first_chunk()?;
-    let (second, rest) = rest.split_first_chunk()?;
-    let (third, rest) = rest.split_first_chunk()?;
-    Some(([first, second, third].map(|bytes: &[u8; 8]| u64::from_be_bytes(*bytes)), rest))
 }

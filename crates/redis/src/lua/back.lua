@@ -1,5 +1,6 @@
 -- A clock that stepped back must not lengthen anything: whatever ends later than its own length from now is cut.
--- Looks at everything, but only then. Afterwards marks that are over are forgotten, as at the start of every call.
+-- Looks at everything, but only then. Afterwards marks that are over are forgotten, and the audit, as at the start of
+-- every call.
 if now < r.seen then
   f.all()
   for slot = 1, r.n do
@@ -38,7 +39,14 @@ if now < r.seen then
   end
   r.first, r.final, r.stale = 1, #kept, 0
   r.latest = #kept > 0 and r.latest or 0
+  if r.audit > 0 then
+    r.audit = math.min(r.audit, now + read('>I8', f.get('v')))
+  end
 end
 if r.first <= r.final and r.stale < now then
   f.forget()
+end
+if r.audit > 0 and r.audit <= now then
+  f.set('v', false)
+  r.audit = 0
 end

@@ -35,9 +35,12 @@ function f.settled(c)
     return {4, 9, last}
   end
   -- Nobody escapes a revocation by coming back.
-  local v = c.after and f.get('v')
-  if v and read('>I8', v, 9) == c.after then
-    return {4, 7, string.sub(v, 26)}
+  local list = c.after and f.revocations() or {}
+  for at = #list, 1, -1 do
+    local stamp, _, _, size, reason = read('>I8I8BI4', list[at])
+    if stamp == c.after then
+      return {4, 7, string.sub(list[at], reason, reason + size - 1)}
+    end
   end
 end
 

@@ -25,10 +25,14 @@ end
 function f.summary(waits, ends)
   -- Without these, one number tells all.
   local large = r.n > 1 or waits or r.first <= r.final or (r.n == 1 and r.cap > 0)
-  local summary = write(SMALL, r.last, now, ends, r.late, r.n, large and 1 or 0)
-  if large then
+  large = r.audit > 0 and 2 or large and 1 or 0
+  local summary = write(SMALL, r.last, now, ends, r.late, r.n, large)
+  if large > 0 then
     summary = summary .. write(LARGE, r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading,
       r.lively, r.first, r.final, r.stale, r.latest, r.soonest, r.top, r.top_end)
+  end
+  if large == 2 then
+    summary = summary .. write('>I8', r.audit)
   end
   return r.n > 0 and summary .. f.get('h1') or summary
 end
@@ -82,10 +86,10 @@ function f.finish(reply)
     r.late, r.cap = 0, 0
   end
   if r.last > 0 or r.n > 0 or waits or r.first <= r.final then
-    -- Every time in the record that a later operation could still depend on, plus the retention.
+    -- Every time in the record that a later operation could still depend on, plus the retention; the audit as it is.
     local ahead = math.max(0, math.ceil((r.last - us) / 1000))
     local ends = math.max(now + ahead, r.late, r.latest, r.top_end, r.lively)
-    f.flush(waits, ends + r.retention)
+    f.flush(waits, math.max(ends + r.retention, r.audit))
   elseif s then
     redis.call('DEL', key)
   end

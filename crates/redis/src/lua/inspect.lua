@@ -2,6 +2,6 @@
 --
 -- returns  at, more, then the view (see view.lua)
 r.rest = 29
-f.foresee({'v'})
+f.foresee(r.audit > 0 and {'v'} or {})
 f.settle()
 return f.finish({f.view()})

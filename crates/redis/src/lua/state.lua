@@ -1,9 +1,9 @@
 -- The record in memory: its numbers (r), and a cache of its fields that is written back once, at the end.
 --
--- fields   s   last seen expires late n; whether more numbers follow, and those; the hold in slot 1: always there
+-- fields   s   last seen expires late n; whether more numbers follow (2: and the audit), and those; the hold in slot 1
 --          h2… further holds, by slot; i<id> where an id stands (1 slot, 2 place), except for slot 1
 --          r<id> the reason a hold was revoked; w<place>, l<place> waiters and their links; u the pending upgrade
---          a<inbox> until, length, entries; d<id>, m<number> done marks and their order; v the last revocation
+--          a<inbox> until, length, entries; d<id>, m<number> done marks and their order; v the last revocations
 --
 -- numbers  last stamp, seen (the clock of the last call), expires, late (the latest not-after of anybody here),
 --          n holds, cap (capacity, 0 for read-write), permits taken; the rest as holders.lua, queue.lua and done.lua say
@@ -21,7 +21,7 @@ local read, write, name = struct.unpack, struct.pack, string.format
 local SMALL, LARGE, FAR = '>I8I8I8I8I4B', '>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', 4503599627370496
 local r = {last = 0, seen = now, expires = FAR, late = 0, n = 0, cap = 0, permits = 0, waiting = 0, fairs = 0,
   head = 0, tail = 0, place = 1, upgrading = 0, lively = 0, first = 1, final = 0, stale = 0, latest = 0, soonest = FAR,
-  top = 0, top_end = 0, known = s, holds = {}, waiters = {}}
+  top = 0, top_end = 0, audit = 0, known = s, holds = {}, waiters = {}}
 r.room, r.sharers, r.work, r.retention, r.longest = read('>I4I4I4I8I8', ARGV[1])
 
 if s then
@@ -30,9 +30,12 @@ if s then
   if r.expires <= now then
     -- Its key should have gone by itself; only the stamp goes on.
     r.known, r.late, r.n, r.seen = false, 0, 0, now
-  elseif large == 1 then
+  elseif large > 0 then
     r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading, r.lively, r.first, r.final, r.stale,
       r.latest, r.soonest, r.top, r.top_end, rest = read(LARGE, s, rest)
+    if large == 2 then
+      r.audit, rest = read('>I8', s, rest)
+    end
   elseif r.n == 1 then
     r.soonest = read('>I8', s, rest)
     r.top, r.top_end = 1, r.soonest

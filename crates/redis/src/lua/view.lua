@@ -1,6 +1,6 @@
 -- The record as people may see it, without secrets. Walks the whole queue.
 --
--- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, and the last revocation if any
+-- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, revocations (see audit.lua)
 --          holder: mode count stamp since remaining card [reason]; waiter: mode count fair since card
 function f.holders_view()
   local list = {}
@@ -44,5 +44,5 @@ function f.view()
   if r.last == 0 and not used then
     return {}
   end
-  return {r.last, used and 1 or 0, r.cap, f.holders_view(), f.waiters_view(), f.get('v') or nil}
+  return {r.last, used and 1 or 0, r.cap, f.holders_view(), f.waiters_view(), f.revocations()}
 end

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bandog_core::holder::{Client, HolderId};
 use bandog_core::lease::Lease;
-use bandog_core::ledger::{Applied, Limits, Record};
+use bandog_core::ledger::{AUDITED, Applied, Limits, Record};
 use bandog_core::mode::Mode;
-use bandog_core::op::{Body, Claim, Effect, Op, Patience, Release, Reply, Verdict};
+use bandog_core::op::{Body, Claim, Effect, Op, Patience, Release, Renew, Reply, Revoke, Target, Verdict};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 use bandog_fake::Fake;
 use bandog_redis::{Codec, Keys};
@@ -76,6 +76,11 @@ impl Both {
         }
     }
 
+    fn revoke(&mut self, claim: &Claim, reason: &str, now: bool) {
+        let (target, by) = (Target::Holder(claim.id.public()), Arc::clone(self.clients[0].who()));
+        self.apply(&Op::Revoke(Revoke { target, reason: reason.to_owned(), by, now }));
+    }
+
     fn join(&mut self, number: usize, mode: Mode, lease: u64) -> HolderId {
         let claim = self.claim(number, mode, lease);
         let id = claim.id;
@@ -135,6 +140,51 @@ fn a_dead_queue_is_buried_a_piece_at_a_time() {
     both.join(38, Mode::Exclusive, 10_000);
     assert!(both.settle() > 5, "500 waiters, 64 at a time");
     both.apply(&Op::Inspect);
+}
+
+#[test]
+fn many_revocations_leave_the_last_ones() {
+    let mut both = Both::new();
+    for number in 0..20 {
+        both.millis += 1;
+        let claim = both.claim(number, Mode::Exclusive, 10_000);
+        both.apply(&Op::Acquire(claim.clone()));
+        both.revoke(&claim, &"why? ".repeat(number), number % 3 == 0);
+        let Body::Record(Some(view)) = both.apply(&Op::Inspect).body else { panic!("there is a record") };
+        assert_eq!(view.revocations.len(), AUDITED.min(number + 1));
+        both.apply(&release(claim.id));
+    }
+    both.millis += u64::try_from(both.limits.audit.as_millis()).unwrap() - 1;
+    let Body::Record(Some(view)) = both.apply(&Op::Inspect).body else { panic!("there is a record") };
+    assert_eq!(view.revocations.len(), AUDITED);
+    both.millis += 1;
+    let Body::Record(Some(view)) = both.apply(&Op::Inspect).body else { panic!("just looked at") };
+    assert_eq!(view.revocations, []);
+}
+
+// The fast paths that know large records must not take one with an audit, whose numbers stand elsewhere.
+#[test]
+fn no_fast_path_takes_a_record_with_an_audit() {
+    for mode in [Mode::Exclusive, Mode::Shared, Mode::permits(1, 500).unwrap()] {
+        let mut both = Both::new();
+        let first = both.claim(1, mode, 10_000);
+        both.apply(&Op::Acquire(first.clone()));
+        both.revoke(&first, "asked", false);
+        both.join(2, Mode::Exclusive, 10_000);
+        both.join(3, mode, 10_000);
+        both.join(4, Mode::Exclusive, 10_000);
+        both.apply(&release(first.id));
+        both.apply(&Op::Inspect);
+        both.millis += 40_000;
+        both.settle();
+        let plain = both.claim(5, Mode::Exclusive, 10_000);
+        both.apply(&Op::Acquire(plain.clone()));
+        both.apply(&Op::Renew(Renew { id: plain.id, lease: plain.lease }));
+        both.join(6, Mode::Exclusive, 10_000);
+        both.apply(&release(plain.id));
+        let Body::Record(Some(view)) = both.apply(&Op::Inspect).body else { panic!("there is a record") };
+        assert_eq!((view.holders.len(), view.revocations.len()), (1, 1));
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 45] = [
+const MISTAKES: [(&str, &str); 51] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -66,9 +66,16 @@ const MISTAKES: [(&str, &str); 45] = [
     ("if c.after and c.after ~= last then", "if c.after and c.after > last then"),
     ("    c.after, r.rest = read('>I8', ARGV[1], r.rest)\n", "    r.rest = r.rest + 8\n"),
     ("local last = r.known and r.last or 0", "local last = r.last"),
-    ("if v and read('>I8', v, 9) == c.after then", "if false then"),
-    ("if v and read('>I8', v, 9) == c.after then", "if v then"),
-    ("return {4, 7, string.sub(v, 26)}", "return {4, 7, string.sub(v, 25)}"),
+    ("if stamp == c.after then", "if false then"),
+    ("if stamp == c.after then", "if true then"),
+    ("for at = #list, 1, -1 do", "for at = 1, #list do"),
+    ("string.sub(list[at], reason, reason + size - 1)", "string.sub(list[at], reason, reason + size)"),
+    // the audit
+    ("large = r.audit > 0 and 2 or large and 1 or 0", "large = large and 1 or 0"),
+    ("math.max(ends + r.retention, r.audit)", "ends + r.retention"),
+    ("if r.audit > 0 and r.audit <= now then", "if false then"),
+    ("r.audit = math.min(r.audit, now + read('>I8', f.get('v')))", "r.audit = r.audit"),
+    ("r.audit > now and f.get('v')", "f.get('v')"),
 ];
 
 fn finds(right: &str, wrong: &str) -> bool {

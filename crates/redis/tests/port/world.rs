@@ -48,7 +48,7 @@ impl World {
     pub(crate) fn limits(&self, work: u32) -> Limits {
         let Setting { waiters, sharers, .. } = self.setting;
         let (max_lease, retention) = (millis(self.setting.max_lease), millis(self.setting.retention));
-        Limits { waiters, sharers, work, max_lease, retention }
+        Limits { waiters, sharers, work, max_lease, retention, audit: millis(self.setting.audit) }
     }
 
     pub(crate) fn micros(&self) -> u64 {
@@ -113,7 +113,8 @@ impl World {
             Act::Revoke { pick, by_stamp, now, reason } => {
                 let target = target(self.pick(*pick, view), *by_stamp, view);
                 let reason = if *reason < 16 { String::new() } else { format!("reason {reason}") };
-                Op::Revoke(Revoke { target, reason, now: *now })
+                let by = Arc::clone(self.clients[usize::from(*now) % self.clients.len()].who());
+                Op::Revoke(Revoke { target, reason, by, now: *now })
             }
             Act::Inspect => Op::Inspect,
             Act::Tend => Op::Tend,
@@ -205,6 +206,7 @@ impl World {
             Op::Release(Release { again: Some(claim), .. }) => self.note_claim(claim),
             Op::Renew(renew) => vec![renew.lease.length()],
             Op::Heartbeat(beat) => vec![beat.alive],
+            Op::Revoke(_) => vec![millis(self.setting.audit), millis(15), millis(50)],
             // Anything else may have granted a waiter, for its claim window.
             _ => [5, 10, 15, 50].map(millis).to_vec(),
         };
@@ -230,7 +232,7 @@ fn target(id: HolderId, by_stamp: bool, view: &RecordView) -> Target {
 /// What a record shows at an instant, when everything that is due has been done; the record itself is not touched.
 pub(crate) fn look(record: &Record, limits: &Limits, now: Now) -> RecordView {
     let limits = Limits { work: u32::MAX, ..limits.clone() };
-    let nothing = RecordView { kind: None, last: Stamp::ZERO, holders: vec![], waiters: vec![], revocation: None };
+    let nothing = RecordView { kind: None, last: Stamp::ZERO, holders: vec![], waiters: vec![], revocations: vec![] };
     match record.clone().apply(&limits, now, &Op::Inspect).reply.body {
         Body::Record(view) => view.unwrap_or(nothing),
         other => panic!("an inspection was answered by {other:?}"),

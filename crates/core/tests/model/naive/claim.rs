@@ -100,8 +100,9 @@ impl Turn<'_> {
         if !follows {
             return Some(Verdict::Refused(Refusal::Overtaken { last }));
         }
-        let revocation = self.record.revocation.as_ref().filter(|revocation| claim.after == Some(revocation.stamp));
-        revocation.map(|revocation| Verdict::Refused(Refusal::Revoked { reason: revocation.reason.clone() }))
+        let last = self.record.audit.iter().rev().take(8);
+        let mut of_it = last.filter(|(revocation, _)| claim.after == Some(revocation.stamp));
+        of_it.next().map(|(revocation, _)| Verdict::Refused(Refusal::Revoked { reason: revocation.reason.clone() }))
     }
 
     fn grant_now(&mut self, claim: &Claim, mode: Mode) -> Verdict {

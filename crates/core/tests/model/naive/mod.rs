@@ -23,6 +23,7 @@ pub(crate) struct Bounds {
     pub(crate) waiters: u32,
     pub(crate) sharers: u32,
     pub(crate) max_lease: Duration,
+    pub(crate) audit: Duration,
 }
 
 /// One lock's record, told naively.
@@ -38,7 +39,8 @@ pub(crate) struct Naive {
     last: Stamp,
     /// Whether it has expired: then its last stamp proves nothing.
     expired: bool,
-    revocation: Option<Revocation>,
+    /// Every revocation, with the time until which all are kept if it is the last.
+    audit: Vec<(Revocation, LeaseTime)>,
 }
 
 /// Somebody who holds.

@@ -68,13 +68,16 @@ impl Turn<'_> {
     }
 
     fn note_revocation(&mut self, hold: &Hold, revoke: &Revoke) {
-        self.record.revocation = Some(Revocation {
+        let revocation = Revocation {
             holder: hold.claim.id.public(),
+            who: hold.claim.who.clone(),
             stamp: hold.stamp,
+            by: revoke.by.clone(),
             at: self.now.wall,
             reason: revoke.reason.clone(),
             now: revoke.now,
-        });
+        };
+        self.record.audit.push((revocation, self.now.lease + self.bounds.audit));
     }
 
     pub(super) fn take_hold(&mut self, id: HolderId) -> Option<Hold> {

@@ -20,6 +20,12 @@ impl Turn<'_> {
         for live in &mut self.record.live {
             live.until = live.until.min(now + live.length);
         }
+        for (_, until) in &mut self.record.audit {
+            *until = (*until).min(now + self.bounds.audit);
+        }
+        if self.record.audit.last().is_some_and(|(_, until)| *until <= now) {
+            self.record.audit.clear();
+        }
     }
 
     /// Removes what is over and grants what fits, until nothing is left to do.

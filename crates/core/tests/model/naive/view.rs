@@ -61,7 +61,15 @@ impl Turn<'_> {
             last: self.record.last,
             holders,
             waiters: self.waiters().map(waiter_view).collect(),
-            revocation: self.record.revocation.clone(),
+            revocations: self
+                .record
+                .audit
+                .iter()
+                .rev()
+                .take(8)
+                .rev()
+                .map(|(revocation, _)| revocation.clone())
+                .collect(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! What each script is asked for in the table of losses, and who was there before.
 
+use std::sync::Arc;
+
 use bandog_core::holder::Client;
 use bandog_core::lease::Lease;
 use bandog_core::mode::Mode;
@@ -73,8 +75,14 @@ pub(super) fn scenes(script: Script, store: &RedisStore) -> Vec<Scene> {
         }
         Script::Downgrade => vec![("a writer, a reader waits", after(&[&ann, &other], Op::Downgrade(ann.id)))],
         Script::Revoke => {
-            let revoke =
-                |now| Op::Revoke(Revoke { target: Target::Holder(ann.id.public()), reason: "repairs".to_owned(), now });
+            let revoke = |now| {
+                Op::Revoke(Revoke {
+                    target: Target::Holder(ann.id.public()),
+                    reason: "repairs".to_owned(),
+                    by: Arc::default(),
+                    now,
+                })
+            };
             vec![
                 ("a hold, asked", after(&[&ann, &bob], revoke(false))),
                 ("a hold, at once", after(&[&ann, &bob], revoke(true))),

@@ -65,7 +65,7 @@ pub(super) fn record(view: &RecordView, with_stamps: bool) -> String {
     let place = |it: &bandog_core::op::WaiterView| format!("{} {:?} {}", it.id, it.mode, it.fair);
     let holders: Vec<_> = view.holders.iter().map(hold).collect();
     let waiters: Vec<_> = view.waiters.iter().map(place).collect();
-    let revocation = view.revocation.as_ref().map(|it| (it.holder, it.reason.clone(), it.now));
+    let revocation = view.revocations.last().map(|it| (it.holder, it.reason.clone(), it.now));
     format!("{:?} last {} held by {holders:?} waited for by {waiters:?} {revocation:?}", view.kind, stamp(view.last))
 }
 

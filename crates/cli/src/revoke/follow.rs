@@ -1,0 +1,63 @@
+//! Waiting until a holder that was asked has given up, and seeing who is next.
+
+use std::time::Duration;
+
+use bandog::{Clock, Locks, PublicId};
+
+use super::{Broken, look};
+use crate::entry::Holding;
+use crate::failure::Failure;
+use crate::note::short;
+use crate::screen::{Ink, Screen};
+
+/// How often the lock is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
+/// What a lease end may take longer than the store said when it was asked.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// What was seen after the wish.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// How long it took, and whether they all gave up in that time.
+    took: Duration,
+    gave_up: bool,
+    pub(super) next: Vec<Holding>,
+}
+
+/// Looks until none of them holds any more, for as long as their leases can last.
+pub(super) async fn follow(
+    locks: &Locks,
+    name: &str,
+    broken: &[Broken],
+    longest: Duration,
+) -> Result<Followed, Failure> {
+    let ids: Vec<PublicId> = broken.iter().map(|broken| broken.target.id).collect();
+    let began = Clock::system().now();
+    loop {
+        let holders = look(locks, name).await?.map(|entry| entry.holders).unwrap_or_default();
+        let took = Clock::system().now().since(began);
+        let (still, next): (Vec<Holding>, Vec<Holding>) =
+            holders.into_iter().partition(|holder| ids.contains(&holder.id));
+        if still.is_empty() || took > longest + SLACK {
+            return Ok(Followed { took, gave_up: still.is_empty(), next });
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl Followed {
+    pub(super) fn given_up(&self) -> Option<Duration> {
+        self.gave_up.then_some(self.took)
+    }
+
+    pub(super) fn words(&self, screen: Screen) -> String {
+        let took = short(self.took);
+        match (&self.next[..], self.gave_up) {
+            (_, false) => screen.paint(Ink::Wrong, &format!("still held after {took}: see bandog doctor")),
+            ([], true) => screen.paint(Ink::Good, &format!("given up after {took}; free now")),
+            ([one, ..], true) => {
+                screen.paint(Ink::Good, &format!("given up after {took}; now held by {} of {}", one.id, one.who))
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `bandog break`: who is told, who comes next and when, and what stays on record; cases for the table in `options`.
+
+use serde_json::Value;
+
+use crate::running::{Outcome, Running, until};
+use crate::stage::Stage;
+
+fn parsed(outcome: &Outcome<'_>) -> Value {
+    serde_json::from_str(outcome.out.trim()).unwrap()
+}
+
+/// Holds `job` with a command that, asked to end, says so and takes its time: until the file `gate` is there.
+fn slow(stage: &Stage) -> Running<'_> {
+    let script = "trap 'echo told; while ! [ -e gate ]; do sleep 0.01; done; echo done; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+    let running = stage.line("run --lease 2m --grace 20s --label slow job").sh(script).start();
+    running.await_out("ready");
+    running
+}
+
+/// Waits for `job` behind it.
+fn next(stage: &Stage) -> Running<'_> {
+    let next = stage.line("run --label next job").sh("echo entered; read _; true").piped().start();
+    stage.await_waiters(1);
+    next
+}
+
+/// What `show` has on record.
+fn audit(stage: &Stage) -> Value {
+    parsed(&stage.line("show --json job").run().is(0))["revocations"].clone()
+}
+
+#[test]
+fn the_next_one_enters_only_after_the_answer() {
+    Stage::each(|stage| {
+        let (holder, waiter) = (slow(stage), next(stage));
+        let asks = stage.line("break job --yes --json --reason").arg("deploying v2").env("USER", "ann").start();
+        holder.await_out("told");
+        let seen = parsed(&stage.line("show --json job").run().is(0));
+        assert_eq!(seen["holders"][0]["revoked"], "deploying v2", "{seen}");
+        assert!(waiter.out().is_empty() && !asks.is_over(), "the holder has not answered yet");
+        stage.write("gate", "");
+        let lost = holder.wait().is(90);
+        lost.says("job: lost: revoked: deploying v2; held for ").says("somebody took it away with bandog break");
+        waiter.await_out("entered");
+        let answer = parsed(&asks.wait().is(0));
+        assert_eq!((&answer["holders"][0]["outcome"], &answer["now"]), (&"asked".into(), &false.into()), "{answer}");
+        assert!(answer["given_up_ms"].is_u64(), "{answer}");
+        let audit = audit(stage);
+        assert_eq!((&audit[0]["reason"], &audit[0]["now"]), (&"deploying v2".into(), &false.into()), "{audit}");
+        assert_eq!((&audit[0]["who"]["label"], &audit[0]["by"]["label"]), (&"slow".into(), &"ann".into()), "{audit}");
+        waiter.finish().is(0);
+    });
+}
+
+#[test]
+fn with_now_the_next_one_enters_while_the_holder_is_still_there() {
+    Stage::each(|stage| {
+        let (holder, waiter) = (slow(stage), next(stage));
+        let told = stage.line("break job --yes --now --reason stuck").run().is(0);
+        assert!(told.out.contains("was ended at once") && told.out.contains("now held by "), "{told:?}");
+        waiter.await_out("entered");
+        holder.await_out("told");
+        assert!(!holder.is_over(), "it still takes its time");
+        stage.write("gate", "");
+        holder.wait().is(90).says("revoked: stuck");
+        let shown = stage.line("show job").run().is(0);
+        assert!(shown.out.contains("ended at once") && shown.out.contains(": stuck"), "{shown:?}");
+        waiter.finish().is(0);
+    });
+}
+
+pub(crate) fn name(stage: &Stage, _: &str) {
+    let other = stage.line("run other").hold();
+    let job = stage.hold("");
+    stage.line("break job --yes --reason test").run().is(0);
+    job.wait().is(90);
+    assert!(!other.is_over());
+    stage.line("break job --yes --reason test").run().is(3).says("job: nobody holds it, so there is nothing to break");
+    stage.line("break nothing --yes --reason test").run().is(3).says("there is no such lock");
+}
+
+pub(crate) fn reason(stage: &Stage, _: &str) {
+    let job = stage.hold("");
+    stage.line("break job --yes").run().is(64).says("--reason");
+    stage.line("break job --yes --reason").arg(" ").run().is(64).says("--reason is empty");
+    stage.line("break job --yes --reason").arg("x".repeat(5000)).run().is(64).says("5000");
+    assert!(!job.is_over());
+    stage.line("break job --yes --reason").arg("a\x1b[2J\nb").run().is(0);
+    let lost = job.wait().is(90).says("revoked: a\\u{1b}[2J\\nb");
+    assert!(!lost.err.contains('\x1b'), "{lost:?}");
+    let shown = stage.line("show job").run().is(0);
+    assert!(shown.out.contains("a\\u{1b}[2J\\nb") && !shown.out.contains('\x1b'), "{shown:?}");
+}
+
+pub(crate) fn id(stage: &Stage, _: &str) {
+    let (one, two) = (stage.line("run -s job").hold(), stage.line("run -s job").hold());
+    let seen = parsed(&stage.line("show --json job").run().is(0));
+    let of = |pid: u32| {
+        let holders = seen["holders"].as_array().unwrap();
+        let holder = holders.iter().find(|holder| holder["pid"] == pid).unwrap();
+        holder["id"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (of(one.id()), of(two.id()));
+    let wrong = stage.line("break job --yes --reason test --id 0000000000").run().is(3);
+    assert!(wrong.err.contains("0000000000 does not hold it") && wrong.err.contains(&first), "{wrong:?}");
+    stage.line(&format!("break job --yes --reason test --id {second}")).run().is(0);
+    two.wait().is(90);
+    assert!(!one.is_over());
+    one.finish().is(0);
+}
+
+pub(crate) fn now(stage: &Stage, _: &str) {
+    let job = stage.hold("");
+    let told = stage.line("break job --yes --now --reason test").run().is(0);
+    assert!(told.out.contains("was ended at once\ngiven up after "), "{told:?}");
+    assert!(stage.is_free());
+    job.wait().is(90);
+}
+
+pub(crate) fn yes(stage: &Stage, _: &str) {
+    let job = stage.hold("");
+    stage.line("break job --reason test").run().is(64).says("standard input is no terminal").says("say --yes");
+    assert!(!job.is_over());
+    stage.line("break job -y --reason test").run().is(0);
+    job.wait().is(90);
+    let job = stage.hold("");
+    stage.line("break job --yes --reason test").run().is(0);
+    job.wait().is(90);
+}
+
+pub(crate) fn no_wait(stage: &Stage, _: &str) {
+    let holder = slow(stage);
+    let told = stage.line("break job --yes --no-wait --reason test").run().is(0);
+    assert!(told.out.contains("was asked to give up; the lock passes on when it does, within "), "{told:?}");
+    assert_eq!(told.out.lines().count(), 1, "{told:?}");
+    stage.write("gate", "");
+    holder.wait().is(90);
+}
+
+pub(crate) fn store(stage: &Stage, _: &str) {
+    let job = stage.hold("");
+    let line = || stage.line("break job --yes --reason test");
+    line().words(&format!("--store {}", stage.url("other.db"))).run().is(3);
+    line().env("BANDOG_STORE", &stage.url("other.db")).run().is(3);
+    assert!(!job.is_over());
+    line().run().is(0);
+    job.wait().is(90);
+}
+
+pub(crate) fn config(stage: &Stage, _: &str) {
+    let job = stage.hold("");
+    stage.write("wrong.toml", "lease = 'soon'\n");
+    let line = || stage.line("break job --yes --reason test");
+    line().words("--config wrong.toml").run().is(64).says("wrong.toml: lease=\"soon\"");
+    line().env("BANDOG_CONFIG", "wrong.toml").run().is(64);
+    assert!(!job.is_over());
+}
+
+pub(crate) fn json(stage: &Stage, _: &str) {
+    let job = stage.hold("--label nightly");
+    let answer = parsed(&stage.line("break job --yes --json --reason test").run().is(0));
+    let holder = &answer["holders"][0];
+    assert_eq!((&holder["label"], &holder["outcome"]), (&"nightly".into(), &"asked".into()), "{answer}");
+    assert_eq!((&answer["reason"], &answer["held_by"]), (&"test".into(), &Value::Array(Vec::new())), "{answer}");
+    job.wait().is(90);
+    let error = stage.line("break job --yes --json --reason test").run().is(3).event("error");
+    assert_eq!(error["kind"], "no_such_lock");
+}
+
+#[test]
+fn whoever_is_asked_sees_what_would_be_broken_and_may_say_no() {
+    let stage = Stage::new();
+    let job = stage.hold("--label nightly");
+    let answered = |answer: &str, options: &str| {
+        stage.line("break job --reason deploying").words(options).at_terminal(120, &format!("{answer}\n"))
+    };
+    let no = answered("n", "").is(1);
+    assert!(no.out.contains("nightly") && no.out.contains("The holder is told, and the lock passes on"), "{no:?}");
+    assert!(no.out.contains("Break this hold because \"deploying\"? [y/N]") && no.out.contains("not broken"), "{no:?}");
+    let now = answered("", "--now").is(1);
+    assert!(now.out.contains("Warning: with --now the lock passes on at once"), "{now:?}");
+    assert!(!job.is_over());
+    answered("yes", "").is(0);
+    until("the end of the holder", || job.is_over().then_some(()));
+    job.wait().is(90);
+}
