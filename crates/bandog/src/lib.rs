@@ -67,7 +67,7 @@ pub use error::{
 };
 pub use guard::{Guard, GuardState, Hold, PermitGuard, ReadGuard, Task, UpgradeError, WriteGuard};
 pub use held::{Held, Mutual, Permits, Reading, Writing};
-pub use locks::{Locks, LocksBuilder};
+pub use locks::{Locks, LocksBuilder, checkup};
 pub use memory::{Fault, MemoryStore, OpKind};
 pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
@@ -105,6 +105,7 @@ pub use ticket::{Ticket, TicketError};
 pub use bandog_macros::locked;
 
 pub use bandog_core::backoff::BackoffError;
+pub use bandog_core::checkup::{Checkup, Fitness, Remark};
 pub use bandog_core::holder::{PublicId, PublicIdError, Who};
 pub use bandog_core::lease::LeaseError;
 pub use bandog_core::lock::{How, LossReason, Recovery};

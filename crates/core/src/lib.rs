@@ -12,9 +12,11 @@
 //! | [`lock`] | the local half: waiters, cohort, re-entry, cancellation, loss |
 //! | [`store`] | the contract that every store keeps |
 //! | [`renewal`] | the lease of one hold: when to renew, when to try again, when it is lost |
+//! | [`checkup`] | what a store says when it is examined |
 //! | [`wheel`], [`backoff`] | when to wake, and how long to wait before trying again |
 
 pub mod backoff;
+pub mod checkup;
 pub mod holder;
 pub mod lease;
 pub mod ledger;

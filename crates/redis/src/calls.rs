@@ -162,7 +162,7 @@ fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
     Cow::Owned(op)
 }
 
-fn by_digest(call: &Call) -> Cmd {
+pub(crate) fn by_digest(call: &Call) -> Cmd {
     static DIGESTS: LazyLock<Vec<(Script, String)>> = LazyLock::new(|| {
         let digest = |script: Script| redis::Script::new(script.text()).get_hash().to_owned();
         Script::ALL.into_iter().map(|script| (script, digest(script))).collect()
@@ -171,7 +171,7 @@ fn by_digest(call: &Call) -> Cmd {
     command("EVALSHA", digest, call)
 }
 
-fn by_text(call: &Call) -> Cmd {
+pub(crate) fn by_text(call: &Call) -> Cmd {
     command("EVAL", call.script.text(), call)
 }
 

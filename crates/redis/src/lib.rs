@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `store`, `calls`, `list`, `announce` | the handle, what it sends, how it lists, and notices of releases |
 //! | `topology` | lanes and links: opening, order, checks, and what each failure means |
+//! | `checkup` | the examination of a server, from its address alone |
 //! | `inbox`, `clock`, `config` | the listener that hears news, the server's clock as replies tell it, and the URL |
 //! | `codec`, `keys`, `script`, `value` | calls and answers as bytes, without any I/O |
 //!
@@ -28,6 +29,7 @@
 
 mod announce;
 mod calls;
+mod checkup;
 mod clock;
 mod codec;
 mod config;
@@ -39,6 +41,7 @@ mod store;
 mod topology;
 mod value;
 
+pub use checkup::checkup;
 pub use codec::{Call, Codec};
 pub use config::{OPTIONS, RedisConfig, UrlError};
 pub use keys::{DEFAULT_PREFIX, Keys};

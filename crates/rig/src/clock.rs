@@ -1,5 +1,7 @@
 //! A wall clock that tests move, for a real server: a library that is preloaded and adds what a file says. Linux, with a C compiler.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +35,9 @@ impl WallClock {
 
     /// Moves it: so many seconds from the right time.
     pub fn set(&self, seconds: i64) {
-        std::fs::write(self.directory.join("seconds"), seconds.to_ne_bytes()).unwrap();
+        // In place: a running server has the file mapped, and one that became shorter would end it.
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(self.directory.join("seconds"));
+        file.unwrap().write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
 
     pub(crate) fn environment(&self) -> Vec<(&'static str, PathBuf)> {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::place::Place;
 
 /// What a store needs to begin: a part of the index, a page, and the note in the bell.
-const ROOM: u64 = 65_536;
+pub(crate) const ROOM: u64 = 65_536;
 /// Open files that a connection needs at once: the three, the bell, and a directory to sync.
 const OPEN_FILES: usize = 5;
 
@@ -26,7 +26,7 @@ pub(crate) fn of(place: &Place) -> Option<Ailment> {
         .or_else(|| full(place))
 }
 
-fn system(place: &Place) -> Option<StatVfs> {
+pub(crate) fn system(place: &Place) -> Option<StatVfs> {
     place.directory().ancestors().find_map(|directory| statvfs(directory).ok())
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn mounted_read_only(place: &Place) -> String {
 }
 
 /// A permission that is missing.
-fn forbidden(place: &Place) -> Option<Ailment> {
+pub(crate) fn forbidden(place: &Place) -> Option<Ailment> {
     let files = [&place.path, &place.log, &place.index, &place.bell];
     let file = || files.into_iter().find_map(|path| unusable(path));
     let found = closed(place.directory()).or_else(file).or_else(|| {

@@ -17,11 +17,13 @@
 //! | `link`, `schema`, `busy` | an open connection, the format of the file, waiting for other writers |
 //! | `place`, `files`, `ties`, `resolve`, `plain` | the names and modes of the files, how they come and go, which belong together, where links lead, and refusing what is no regular file |
 //! | `bell`, `watcher`, `pace`, `inboxes` | how news reaches the inboxes of this and of other processes |
+//! | `checkup` | the examination of a file and its place, from the path alone |
 //! | `host`, `error`, `ailment` | the machine's clocks and boot, the words for everything that goes wrong, and looking for its cause |
 
 mod ailment;
 mod bell;
 mod busy;
+mod checkup;
 mod error;
 mod files;
 mod host;
@@ -42,5 +44,6 @@ mod turn;
 mod watcher;
 mod worker;
 
+pub use checkup::checkup;
 pub use host::{BootId, Host, System};
 pub use store::{Settings, SqliteStore, Waking};

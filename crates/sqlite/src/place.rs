@@ -118,7 +118,7 @@ impl Place {
 }
 
 /// NFS, SMB in three generations, Ceph.
-fn is_network(kind: i128) -> bool {
+pub(crate) fn is_network(kind: i128) -> bool {
     [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400].contains(&(kind & 0xffff_ffff))
 }
 

@@ -3,8 +3,10 @@
 use std::os::unix::ffi::OsStrExt;
 
 use bandog_core::store::{StoreError, StoreErrorKind};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use crate::busy;
 use crate::place::Place;
 
 /// "bdog", so that other programs can tell whose file it is.
@@ -26,7 +28,8 @@ const TABLES: &str = "
 ";
 
 /// What a file is to us.
-enum Owner {
+#[derive(Debug)]
+pub(crate) enum Owner {
     Us,
     Nobody,
     Foreign(String),
@@ -73,6 +76,19 @@ pub(crate) fn peek(place: &Place) -> Result<(), Fault> {
         // Anything else is found again, and told better, when the file is opened to be used.
         _ => Ok(()),
     }
+}
+
+/// Whose file it is, without a change to it or beside it. It must be there.
+pub(crate) fn whose(place: &Place) -> rusqlite::Result<Owner> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = if place.has_log() {
+        Connection::open_with_flags(place.path(), flags)?
+    } else {
+        Connection::open_with_flags(unchanging(place), flags | OpenFlags::SQLITE_OPEN_URI)?
+    };
+    connection.busy_handler(Some(busy::wait))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    owner(&connection)
 }
 
 /// The file as one that nobody changes: SQLite then makes nothing beside it.

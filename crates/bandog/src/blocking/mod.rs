@@ -25,6 +25,8 @@ mod thread;
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use bandog_core::checkup::Checkup;
+
 use crate::admin::{LockInfo, RevokeRequest};
 use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Health, JanitorStats};
@@ -36,6 +38,20 @@ pub use interrupt::Interrupt;
 pub(crate) use park::{block_on, is_blocking};
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 pub use scan::Scan;
+
+/// As [`crate::checkup`].
+///
+/// # Errors
+/// [`ConfigError`] names what is wrong with the URL or an option, or that the store cannot be reached.
+///
+/// ```
+/// let found = bandog::blocking::checkup("memory:")?;
+/// assert_eq!(found.worst(), bandog::Fitness::Fine);
+/// # Ok::<(), bandog::ConfigError>(())
+/// ```
+pub fn checkup(url: &str) -> Result<Checkup, ConfigError> {
+    block_on(crate::checkup(url))
+}
 
 /// A client of one store, for threads. Cheap to clone; clones share everything, also with the async side.
 ///

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bandog_core::checkup::Pace;
 use bandog_core::holder::{Client, ClientId, Who};
 use bandog_core::lease::Drift;
 use bandog_core::lock::Settings;
@@ -241,6 +242,20 @@ impl LocksBuilder {
     pub fn group_by(mut self, group: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.group_by = Some(Arc::new(group));
         self
+    }
+
+    /// The times that a client of these options would go by.
+    pub(super) fn pace(self) -> Result<Pace, ConfigError> {
+        check(&self.settings)?;
+        let defaults = self.defaults.checked()?;
+        let Settings { response, window, drift, .. } = self.settings;
+        Ok(Pace {
+            lease: defaults.lease(),
+            response_timeout: response,
+            claim_window: window.min(defaults.lease() / 2),
+            watchdog_period: defaults.options.watchdog_period,
+            drift,
+        })
     }
 
     /// Checks the options and starts the renewal thread.

@@ -1,6 +1,7 @@
 //! `Locks`: the client. Knows one store, makes requests, keeps every lease.
 
 mod builder;
+mod checkup;
 mod url;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use crate::request::{Mutex, Request, RwLock, Semaphore};
 use crate::signals::{Events, ROOM, Signals};
 
 pub use builder::LocksBuilder;
+pub use checkup::checkup;
 
 /// A client of one store. Cheap to clone; clones share everything.
 ///

@@ -38,19 +38,16 @@ impl LocksBuilder {
             }
             _ => return Err(ConfigError::BadUrl { url: redacted(url), known: KNOWN }),
         };
-        for (option, value) in options {
-            self = self.set(&option, &value)?;
-        }
-        self.build()
+        self.with(options)?.build()
     }
 }
 
-fn pairs(query: &str) -> Vec<(String, String)> {
+pub(super) fn pairs(query: &str) -> Vec<(String, String)> {
     let given = query.split('&').filter(|pair| !pair.is_empty());
     given.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(o, v)| (o.to_owned(), v.to_owned())).collect()
 }
 
-const KNOWN: &[&str] = &[
+pub(super) const KNOWN: &[&str] = &[
     "memory:",
     "memory:NAME",
     #[cfg(feature = "sqlite")]
@@ -65,9 +62,15 @@ const KNOWN: &[&str] = &[
     "redis+unix:///PATH",
 ];
 
+/// Where the file is that stands behind `sqlite:`.
+#[cfg(feature = "sqlite")]
+pub(super) fn path_of(path: &str) -> Result<PathBuf, ConfigError> {
+    place(path, std::env::home_dir(), bandog_sqlite::SqliteStore::default_path)
+}
+
 #[cfg(feature = "sqlite")]
 fn file(path: &str) -> Result<bandog_sqlite::SqliteStore, ConfigError> {
-    let path = place(path, std::env::home_dir(), bandog_sqlite::SqliteStore::default_path)?;
+    let path = path_of(path)?;
     bandog_sqlite::SqliteStore::open(&path).map_err(|error| {
         let (store, kind, message) = (format!("sqlite:{}", path.display()), error.kind, error.message);
         ConfigError::Store { store, kind, message }
@@ -90,51 +93,62 @@ fn place(path: &str, home: Option<PathBuf>, default: impl Fn() -> Option<PathBuf
     }
 }
 
+/// The options of a URL that are not the store's own.
+#[cfg(feature = "redis")]
+type Rest = Vec<(String, String)>;
+
 /// Connects to a server; gives back the options that are not the store's own.
 #[cfg(feature = "redis")]
-async fn server(url: &str) -> Result<(bandog_redis::RedisStore, Vec<(String, String)>), ConfigError> {
-    use bandog_redis::{RedisConfig, RedisStore, UrlError};
-    let (config, rest) = RedisConfig::from_url(url).map_err(|error| match error {
+async fn server(url: &str) -> Result<(bandog_redis::RedisStore, Rest), ConfigError> {
+    let (config, rest) = address(url)?;
+    let store = config.to_string();
+    let connected = at_home(|| bandog_redis::RedisStore::connect(config)).await?;
+    connected.map(|store| (store, rest)).map_err(|error| unopened(store, error))
+}
+
+/// Where a server is, and the options that are not the store's own.
+#[cfg(feature = "redis")]
+pub(super) fn address(url: &str) -> Result<(bandog_redis::RedisConfig, Rest), ConfigError> {
+    use bandog_redis::{RedisConfig, UrlError};
+    RedisConfig::from_url(url).map_err(|error| match error {
         UrlError::Value { option, value, expected } => {
             ConfigError::BadValue { option: option.to_owned(), value, expected }
         }
         error => ConfigError::BadAddress { url: redacted(url), reason: error.to_string() },
-    })?;
-    let store = config.to_string();
-    let failed = |error: bandog_core::store::StoreError| {
-        // Its own words begin with its name, which is told already.
-        let message = error.message.strip_prefix(&store).unwrap_or(&error.message).trim_start_matches([':', ' ']);
-        ConfigError::Store { kind: error.kind, message: message.to_owned(), store }
-    };
-    let connected = if crate::blocking::is_blocking() || tokio::runtime::Handle::try_current().is_err() {
-        elsewhere(config).await?
-    } else {
-        RedisStore::connect(config).await
-    };
-    connected.map(|store| (store, rest)).map_err(failed)
+    })
 }
 
-/// Connects on a thread of its own: the caller has no runtime, or stands in its way. What is connected there is connected
-/// again where it is used.
 #[cfg(feature = "redis")]
-async fn elsewhere(
-    config: bandog_redis::RedisConfig,
-) -> Result<Result<bandog_redis::RedisStore, bandog_core::store::StoreError>, ConfigError> {
+pub(super) fn unopened(store: String, error: bandog_core::store::StoreError) -> ConfigError {
+    // Its own words begin with its name, which is told already.
+    let message = error.message.strip_prefix(&store).unwrap_or(&error.message).trim_start_matches([':', ' ']);
+    ConfigError::Store { kind: error.kind, message: message.to_owned(), store }
+}
+
+/// Does what needs a runtime: on the caller's, or on a thread of its own where the caller has none, or stands in its way. What is
+/// connected there is connected again where it is used.
+#[cfg(feature = "redis")]
+pub(super) async fn at_home<F: Future<Output: Send + 'static>>(
+    work: impl FnOnce() -> F + Send + 'static,
+) -> Result<F::Output, ConfigError> {
+    if !crate::blocking::is_blocking() && tokio::runtime::Handle::try_current().is_ok() {
+        return Ok(work().await);
+    }
     let failed = |error: std::io::Error| ConfigError::Thread(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let (tell, told) = tokio::sync::oneshot::channel();
     let connect = move || {
-        let connected = runtime.block_on(bandog_redis::RedisStore::connect(config));
+        let done = runtime.block_on(work());
         // Its connection ends first: whoever is told finds it gone, not dying.
         drop(runtime);
-        drop(tell.send(connected));
+        drop(tell.send(done));
     };
     std::thread::Builder::new().name("bandog-connect".into()).spawn(connect).map_err(failed)?;
     told.await.map_err(|_| ConfigError::Thread("it ended before it was connected".to_owned()))
 }
 
 // An address may carry a password.
-fn redacted(url: &str) -> String {
+pub(super) fn redacted(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
         _ => url.to_owned(),

@@ -12,7 +12,7 @@ use crate::value::Value;
 use super::classify::refused;
 
 /// The oldest version whose scripts and ACLs do what ours need.
-const OLDEST: (u64, u64) = (6, 2);
+pub(crate) const OLDEST: (u64, u64) = (6, 2);
 
 /// What a user must be allowed to run, beside its keys and channels.
 pub(crate) const RULE_COMMANDS: &[&str] = &[

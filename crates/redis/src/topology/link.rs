@@ -69,15 +69,20 @@ impl Link {
         greeted.map_err(|error| StoreError { outcome: Outcome::NotExecuted, ..error })
     }
 
+    /// Opens a connection and logs in, and asks nothing about the server.
+    pub(crate) async fn plain(client: &redis::Client, ear: Option<Ear>) -> RedisResult<Self> {
+        let gone = Arc::new(AtomicBool::new(false));
+        let settings = settings(Farewell(Arc::clone(&gone)), ear);
+        let connection = client.get_multiplexed_async_connection_with_config(&settings).await?;
+        let (run, home) = (RunId::default(), Handle::current().id());
+        Ok(Self { connection, run, home, gone })
+    }
+
     async fn greet(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
         let failed = |error| unreached(&site.config, error);
-        let gone = Arc::new(AtomicBool::new(false));
         // Who only listens calls no script.
         let scripts: &[Script] = if ear.is_some() { &[] } else { &Script::ALL };
-        let settings = settings(Farewell(Arc::clone(&gone)), ear);
-        let connection = site.client.get_multiplexed_async_connection_with_config(&settings).await.map_err(failed)?;
-        let (run, home) = (RunId::default(), Handle::current().id());
-        let mut link = Self { connection, run, home, gone };
+        let mut link = Self::plain(&site.client, ear).await.map_err(failed)?;
         let mut questions = Vec::from(Facts::questions());
         let asked = questions.len();
         questions.extend(scripts.iter().map(|script| load(*script)));
@@ -159,6 +164,9 @@ pub(crate) fn translate(value: redis::Value) -> Value {
         redis::Value::Array(items) | redis::Value::Set(items) | redis::Value::Push { data: items, .. } => {
             Value::Array(items.into_iter().map(translate).collect())
         }
+        redis::Value::Map(pairs) => {
+            Value::Array(pairs.into_iter().flat_map(|(key, value)| [translate(key), translate(value)]).collect())
+        }
         redis::Value::ServerError(error) => {
             server_text(&RedisError::from(error)).map_or_else(|| Value::error("ERR"), |text| Value::error(&text))
         }
@@ -185,7 +193,7 @@ fn settings(farewell: Farewell, ear: Option<Ear>) -> AsyncConnectionConfig {
         .set_push_sender(hear)
 }
 
-fn load(script: Script) -> Cmd {
+pub(crate) fn load(script: Script) -> Cmd {
     let mut load = cmd("SCRIPT");
     load.arg("LOAD").arg(script.text());
     load

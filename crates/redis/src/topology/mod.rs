@@ -5,7 +5,7 @@ mod classify;
 mod lane;
 mod link;
 
-pub(crate) use checks::{judge_probe, probe, random};
-pub(crate) use classify::{cut, refused, unreached, unreadable};
+pub(crate) use checks::{OLDEST, judge_probe, probe, random, rule};
+pub(crate) use classify::{cut, refused, server_text, unreached, unreadable};
 pub(crate) use lane::{Answered, IMPATIENT, Lane};
-pub(crate) use link::{Link, translate};
+pub(crate) use link::{Link, load, translate};

@@ -1,0 +1,207 @@
+//! What an examination of a store finds. Each store examines itself; `bandog::checkup` and `bandog doctor` show it.
+//!
+//! A store has one [`Check`] per thing that it looks at, and a check makes one [`Remark`]: what was seen and how fit that is. Why
+//! it matters to locks belongs to the check, the line to change to the remark.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::lease::Drift;
+
+/// How fit for locks something is. Ordered: the worst is the greatest.
+///
+/// ```
+/// use bandog_core::checkup::Fitness;
+/// assert!(Fitness::Fine < Fitness::Unknown && Fitness::Risky < Fitness::Wrong);
+/// assert_eq!(Fitness::Risky.as_str(), "risky");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fitness {
+    /// Nothing to do.
+    Fine,
+    /// It could not be seen, mostly for want of a permission.
+    Unknown,
+    /// Locks work, and can be lost or forgotten when something else goes wrong.
+    Risky,
+    /// Locks do not work, or will be lost.
+    Wrong,
+}
+
+impl Fitness {
+    /// The stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::Unknown => "unknown",
+            Self::Risky => "risky",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+impl fmt::Display for Fitness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One thing that a store looks at.
+///
+/// ```
+/// use bandog_core::checkup::{Check, Fitness};
+/// const EVICTION: Check = Check::new("eviction", "a server that evicts throws locks away");
+/// let remark = EVICTION.wrong("maxmemory-policy is allkeys-lru").change("CONFIG SET maxmemory-policy noeviction");
+/// assert_eq!((remark.about, remark.fitness), ("eviction", Fitness::Wrong));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// Its stable id.
+    pub about: &'static str,
+    /// Why it matters to locks.
+    pub why: &'static str,
+}
+
+impl Check {
+    /// A check by its id and its reason.
+    pub const fn new(about: &'static str, why: &'static str) -> Self {
+        Self { about, why }
+    }
+
+    /// Nothing to do.
+    pub fn fine(self, saw: impl Into<String>) -> Remark {
+        self.remark(Fitness::Fine, saw)
+    }
+
+    /// It could not be seen, and why not.
+    pub fn unknown(self, saw: impl Into<String>) -> Remark {
+        self.remark(Fitness::Unknown, saw)
+    }
+
+    /// It can do harm when something else goes wrong.
+    pub fn risky(self, saw: impl Into<String>) -> Remark {
+        self.remark(Fitness::Risky, saw)
+    }
+
+    /// It does harm.
+    pub fn wrong(self, saw: impl Into<String>) -> Remark {
+        self.remark(Fitness::Wrong, saw)
+    }
+
+    /// As fit as somebody has judged.
+    pub fn remark(self, fitness: Fitness, saw: impl Into<String>) -> Remark {
+        Remark { about: self.about, fitness, saw: saw.into(), why: self.why.to_owned(), change: None }
+    }
+}
+
+/// What was seen of one thing, and how fit that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Remark {
+    /// The stable id of the check, such as `eviction`.
+    pub about: &'static str,
+    /// The judgement.
+    pub fitness: Fitness,
+    /// What was seen, in words, without secrets.
+    pub saw: String,
+    /// Why it matters to locks.
+    pub why: String,
+    /// The line to change, as it is typed; nothing where there is none.
+    pub change: Option<String>,
+}
+
+impl Remark {
+    /// The same, with the line to change.
+    #[must_use]
+    pub fn change(mut self, line: impl Into<String>) -> Self {
+        self.change = Some(line.into());
+        self
+    }
+}
+
+/// All that was seen of one store.
+///
+/// ```
+/// use bandog_core::checkup::{Check, Checkup, Fitness};
+/// let mut checkup = Checkup::of("redis://db.example:6379/0");
+/// assert_eq!(checkup.worst(), Fitness::Fine);
+/// checkup.remarks.push(Check::new("timeout", "connections are cut").risky("timeout is 5"));
+/// assert_eq!((checkup.worst(), checkup.count(Fitness::Risky)), (Fitness::Risky, 1));
+/// assert_eq!(checkup.about("timeout").unwrap().saw, "timeout is 5");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checkup {
+    /// The store, without its password.
+    pub store: String,
+    /// One remark per check, in the order in which people should read them.
+    pub remarks: Vec<Remark>,
+}
+
+impl Checkup {
+    /// An examination of this store that has not begun.
+    pub fn of(store: impl Into<String>) -> Self {
+        Self { store: store.into(), remarks: Vec::new() }
+    }
+
+    /// The worst that was found.
+    pub fn worst(&self) -> Fitness {
+        self.remarks.iter().map(|remark| remark.fitness).max().unwrap_or(Fitness::Fine)
+    }
+
+    /// How many remarks are so fit.
+    pub fn count(&self, fitness: Fitness) -> usize {
+        self.remarks.iter().filter(|remark| remark.fitness == fitness).count()
+    }
+
+    /// The remark of one check.
+    pub fn about(&self, about: &str) -> Option<&Remark> {
+        self.remarks.iter().find(|remark| remark.about == about)
+    }
+}
+
+/// The times that a client goes by: what is measured is compared with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// How long a hold lasts without renewal.
+    pub lease: Duration,
+    /// How long an answer is waited for.
+    pub response_timeout: Duration,
+    /// How long a grant from the queue may stay unconfirmed.
+    pub claim_window: Duration,
+    /// How often the watchdog looks.
+    pub watchdog_period: Duration,
+    /// How far clocks may differ in rate.
+    pub drift: Drift,
+}
+
+impl Default for Pace {
+    /// The defaults of the library.
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            lease: seconds(30),
+            response_timeout: seconds(2),
+            claim_window: seconds(2),
+            watchdog_period: seconds(5),
+            drift: Drift::default(),
+        }
+    }
+}
+
+/// A time as remarks show it: three digits at most, rounded down.
+///
+/// ```
+/// use bandog_core::checkup::brief;
+/// use std::time::Duration;
+/// let shown = [7, 1_250, 99_990, 640_000, 1_990_000].map(|micros| brief(Duration::from_micros(micros)));
+/// assert_eq!(shown, ["7 µs", "1.2 ms", "99.9 ms", "640 ms", "1.9 s"]);
+/// ```
+pub fn brief(time: Duration) -> String {
+    let micros = time.as_micros();
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..100_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
+        100_000..1_000_000 => format!("{} ms", micros / 1_000),
+        _ => format!("{}.{} s", micros / 1_000_000, micros / 100_000 % 10),
+    }
+}

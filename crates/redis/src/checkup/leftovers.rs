@@ -1,0 +1,127 @@
+//! Keys that begin as ours do and are none of ours, or would stay for ever. Looked at by SCAN, a bounded number of them.
+
+use std::time::Duration;
+
+use bandog_core::checkup::{Check, Remark};
+use redis::{Cmd, cmd};
+
+use super::latency::since;
+use super::patient::Patient;
+use super::words;
+use crate::clock;
+use crate::value::Value;
+
+pub(super) const KEYS: Check = Check::new(
+    "keys",
+    "every key of a lock ends by itself: one that does not is somebody else's, or was changed by hand; where it stands, the \
+     lock of that name is refused or stays for ever",
+);
+
+const STEPS: usize = 100;
+const STEP: usize = 500;
+const LOOKS: usize = 5_000;
+const WITHIN: Duration = Duration::from_secs(1);
+/// So many are named.
+const NAMED: usize = 3;
+
+#[derive(Debug, Default)]
+struct Found {
+    looked: usize,
+    whole: bool,
+    endless: Vec<String>,
+    foreign: Vec<String>,
+}
+
+pub(super) async fn keys(patient: &Patient<'_>) -> Remark {
+    match scan(patient).await {
+        Ok(found) => judge(&found, patient),
+        Err(text) => {
+            let remark = KEYS.unknown(format!("keys cannot be looked at ({})", words::plain(&text)));
+            if text.starts_with("NOPERM") { remark.change(patient.allow("+scan +pttl +type")) } else { remark }
+        }
+    }
+}
+
+async fn scan(patient: &Patient<'_>) -> Result<Found, String> {
+    let (begin, glob) = (clock::now(), patient.config.keys().glob());
+    let (mut found, mut cursor) = (Found::default(), b"0".to_vec());
+    for _ in 0..STEPS {
+        let mut step = cmd("SCAN");
+        step.arg(&cursor).arg("MATCH").arg(&glob).arg("COUNT").arg(STEP);
+        let keys;
+        (cursor, keys) = read_step(patient.ask_one(step).await)?;
+        look(patient, keys, &mut found).await?;
+        if cursor == b"0" {
+            found.whole = true;
+            break;
+        }
+        if found.looked >= LOOKS || since(begin) >= WITHIN {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn read_step(answer: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), String> {
+    let parts = match answer {
+        Value::Array(parts) => parts,
+        Value::Error(text) => return Err(text),
+        _ => Vec::new(),
+    };
+    let [Value::Bytes(cursor), Value::Array(keys)] = &parts[..] else { return Err("no step of a scan".to_owned()) };
+    let key = |value: &Value| match value {
+        Value::Bytes(key) => Some(key.clone()),
+        _ => None,
+    };
+    Ok((cursor.clone(), keys.iter().filter_map(key).collect()))
+}
+
+async fn look(patient: &Patient<'_>, keys: Vec<Vec<u8>>, found: &mut Found) -> Result<(), String> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let ask = |word: &str, key: &[u8]| -> Cmd {
+        let mut question = cmd(word);
+        question.arg(key);
+        question
+    };
+    let questions = keys.iter().flat_map(|key| [ask("PTTL", key), ask("TYPE", key)]).collect();
+    let answers = patient.ask(questions).await;
+    for (key, pair) in keys.iter().zip(answers.chunks(2)) {
+        match pair {
+            [Value::Error(text), _] | [_, Value::Error(text)] => return Err(text.clone()),
+            // Gone meanwhile.
+            [Value::Int(-2), _] => continue,
+            [_, Value::Bytes(kind)] if kind != b"hash" => found.foreign.push(shown(key, kind)),
+            [Value::Int(-1), Value::Bytes(kind)] => found.endless.push(shown(key, kind)),
+            _ => {}
+        }
+        found.looked += 1;
+    }
+    Ok(())
+}
+
+fn shown(key: &[u8], kind: &[u8]) -> String {
+    let key: String = String::from_utf8_lossy(key).escape_debug().take(60).collect();
+    format!("{key} ({})", words::text(kind))
+}
+
+fn judge(found: &Found, patient: &Patient<'_>) -> Remark {
+    let Found { looked, whole, endless, foreign } = found;
+    let extent = if *whole { "all" } else { "not all" };
+    let prefix = &patient.config.prefix;
+    let saw = format!("looked at {looked} keys that begin with {prefix:?}, {extent} of them");
+    if endless.is_empty() && foreign.is_empty() {
+        return KEYS.fine(format!("{saw}; each ends by itself"));
+    }
+    let named = |keys: &[String]| keys.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let mut parts = Vec::new();
+    if !foreign.is_empty() {
+        parts.push(format!("{} are no locks: {}", foreign.len(), named(foreign)));
+    }
+    if !endless.is_empty() {
+        parts.push(format!("{} never end: {}", endless.len(), named(endless)));
+    }
+    let change = "?prefix=bandog: in the URL of every client; or remove those keys, if nobody needs them (UNLINK)";
+    KEYS.risky(format!("{saw}; {}", parts.join("; "))).change(change)
+}

@@ -1,0 +1,89 @@
+//! The server under examination: one connection and one deadline. Everything that asks it something asks through here.
+//!
+//! Invariant: asking never fails. What has no answer is answered by an error of our own, so that one silent question does not
+//! take the others with it.
+
+use std::time::Duration;
+
+use bandog_core::checkup::Pace;
+use bandog_core::store::StoreError;
+use bandog_core::time::Moment;
+use redis::{Client, Cmd, RedisError, cmd};
+
+use crate::clock;
+use crate::config::RedisConfig;
+use crate::topology::Link;
+use crate::value::Value;
+
+/// For the whole examination.
+const WITHIN: Duration = Duration::from_secs(10);
+
+pub(super) struct Patient<'a> {
+    pub(super) config: &'a RedisConfig,
+    pub(super) pace: &'a Pace,
+    pub(super) client: Client,
+    link: Link,
+    until: Moment,
+}
+
+/// Why there is no connection.
+pub(super) enum Barred {
+    /// It could not even be tried: certificates that cannot be read.
+    Unprepared(StoreError),
+    /// No answer in time.
+    Silence,
+    /// The driver's or the server's word.
+    Refused(RedisError),
+}
+
+impl<'a> Patient<'a> {
+    pub(super) async fn open(config: &'a RedisConfig, pace: &'a Pace) -> Result<Self, Barred> {
+        let client = config.client().map_err(Barred::Unprepared)?;
+        let opening = tokio::time::timeout(config.connect_timeout, Link::plain(&client, None));
+        let link = opening.await.map_err(|_| Barred::Silence)?.map_err(Barred::Refused)?;
+        Ok(Self { config, pace, client, link, until: clock::now() + WITHIN })
+    }
+
+    /// Sends commands in one go; one answer each.
+    pub(super) async fn ask(&self, commands: Vec<Cmd>) -> Vec<Value> {
+        let count = commands.len();
+        let asked = tokio::time::timeout(self.patience(), self.link.clone().start(commands)).await;
+        let lost = |why: String| vec![Value::Error(format!("LOST {why}")); count];
+        match asked {
+            Ok(Ok(answers)) if answers.len() == count => answers,
+            Ok(Ok(answers)) => answers.into_iter().chain(lost("no answer".to_owned())).take(count).collect(),
+            Ok(Err(error)) => lost(format!("the connection broke: {error}")),
+            Err(_) => lost("no answer in time".to_owned()),
+        }
+    }
+
+    /// Sends one command, given as words.
+    pub(super) async fn say(&self, words: &[&str]) -> Value {
+        self.ask_one(command(words)).await
+    }
+
+    pub(super) async fn ask_one(&self, command: Cmd) -> Value {
+        self.ask(vec![command]).await.pop().unwrap_or(Value::Nil)
+    }
+
+    /// How long the next question may take.
+    pub(super) fn patience(&self) -> Duration {
+        self.until.since(clock::now()).min(self.pace.response_timeout)
+    }
+
+    /// The line that gives this user a permission.
+    pub(super) fn allow(&self, rule: &str) -> String {
+        allow(self.config, rule)
+    }
+}
+
+/// The line that gives the user of this address a permission.
+pub(super) fn allow(config: &RedisConfig, rule: &str) -> String {
+    format!("ACL SETUSER {} {rule}", config.user.as_deref().unwrap_or("default"))
+}
+
+pub(super) fn command(words: &[&str]) -> Cmd {
+    let mut command = cmd(words.first().copied().unwrap_or_default());
+    command.arg(words.get(1..).unwrap_or_default());
+    command
+}

@@ -1,0 +1,94 @@
+//! The database: is it one, is it ours and whole, has it a log, and how soon does it let us write?
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::checkup::{Check, Pace, Remark, brief};
+use bandog_core::store::Outcome;
+
+use crate::busy::monotonic;
+use crate::error;
+use crate::link::Link;
+use crate::place::Place;
+use crate::schema::{self, Owner};
+
+pub(super) const DATABASE: Check = Check::new(
+    "database",
+    "a damaged file loses the locks in it; one of another program, or of a newer bandog, is left alone",
+);
+pub(super) const WAL: Check = Check::new(
+    "wal",
+    "with a write-ahead log readers and writers do not wait for each other, and nothing is synced on the way of a lock",
+);
+pub(super) const WRITING: Check = Check::new(
+    "writing",
+    "one process writes at a time: one that stands still in the middle keeps all others out, and their holds are lost",
+);
+
+const TURNS: u32 = 20;
+
+/// What there is to say about the database; little, if it is not there or not ours.
+pub(super) fn examine(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
+    if place.check().is_err() || place.path().symlink_metadata().is_err() {
+        return Vec::new();
+    }
+    match schema::whose(place) {
+        Ok(Owner::Us) => ours(place, pace),
+        Ok(Owner::Nobody) => vec![DATABASE.fine("empty; the first process makes it a file of locks")],
+        Ok(Owner::Foreign(what)) => {
+            vec![DATABASE.wrong(format!("it holds {what}")).change("give bandog another path: sqlite:PATH")]
+        }
+        Err(error) => vec![DATABASE.wrong(error::explain(place, Outcome::NotExecuted, error).message)],
+    }
+}
+
+fn ours(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
+    let link = match Link::find(place) {
+        Ok(link) => link,
+        Err(error) => return vec![DATABASE.wrong(error.message)],
+    };
+    vec![whole(place, &link), log(&link), turns(place, &link, pace)]
+}
+
+fn whole(place: &Place, link: &Link) -> Remark {
+    let checked = link.connection.prepare("PRAGMA quick_check(3)").and_then(|mut check| {
+        check.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<String>>>()
+    });
+    let (path, locks) = (place.path().display(), "SELECT count(*) FROM lock");
+    match checked {
+        Ok(lines) if lines == ["ok"] => {
+            let locks: i64 = link.connection.query_row(locks, [], |row| row.get(0)).unwrap_or(0);
+            DATABASE.fine(format!("whole; {locks} locks in it"))
+        }
+        Ok(lines) => DATABASE
+            .wrong(format!("it is damaged: {}", lines.join("; ").escape_debug()))
+            .change(format!("stop who uses it, then mv {path} {path}.damaged, and its -wal and -shm too")),
+        Err(error) => DATABASE.wrong(error::explain(place, Outcome::NotExecuted, error).message),
+    }
+}
+
+fn log(link: &Link) -> Remark {
+    let mode = link.connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+    match mode {
+        Ok(mode) if mode == "wal" => WAL.fine("it has a write-ahead log"),
+        Ok(mode) => WAL.wrong(format!("its journal mode is {mode}")).change("put it on a local file system"),
+        Err(error) => WAL.unknown(error.to_string()),
+    }
+}
+
+fn turns(place: &Place, link: &Link, pace: &Pace) -> Remark {
+    let mut longest = Duration::ZERO;
+    for _ in 0..TURNS {
+        let begin = monotonic();
+        if let Err(error) = link.connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
+            let told = error::explain(place, Outcome::NotExecuted, error).message;
+            return WRITING.wrong(told).change(format!("fuser {} shows who has it open", place.path().display()));
+        }
+        longest = longest.max(monotonic().saturating_sub(begin));
+    }
+    let saw = format!("{TURNS} turns to write; the longest took {}", brief(longest));
+    if longest < pace.response_timeout / 4 {
+        return WRITING.fine(saw);
+    }
+    WRITING.risky(saw).change("fewer locks in one file: a file per concern, or redis://…")
+}

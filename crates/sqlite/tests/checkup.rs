@@ -1,0 +1,201 @@
+//! The examination of files: a good one is fine, each bad one is told what is bad about it, and nothing is made or changed.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "common/child.rs"]
+mod child;
+mod common;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use bandog_core::checkup::{Checkup, Fitness, Pace};
+use bandog_sqlite::{SqliteStore, checkup};
+use child::Child;
+use common::{Directory, binary_for_everybody, is_root, wait_until_closed};
+use rusqlite::Connection;
+
+fn examine(path: &Path) -> Checkup {
+    checkup(path, &Pace::default())
+}
+
+fn told(found: &Checkup, about: &str, fitness: Fitness, word: &str) {
+    let remark = found.about(about).unwrap_or_else(|| panic!("nothing about {about}: {found:#?}"));
+    assert_eq!(remark.fitness, fitness, "{found:#?}");
+    assert!(remark.saw.contains(word), "{word:?} is not in {remark:#?}");
+}
+
+/// Those that are not fine. What the machine itself is like is not the tests' choice.
+fn ailing(found: &Checkup) -> Vec<&'static str> {
+    let chosen = ["file", "permissions", "database", "wal", "writing", "boot"];
+    let ailing = found.remarks.iter().filter(|remark| remark.fitness > Fitness::Fine && chosen.contains(&remark.about));
+    ailing.map(|remark| remark.about).collect()
+}
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// A private directory with a file of locks that nobody has open.
+fn made() -> Directory {
+    let directory = Directory::new();
+    chmod(directory.path(), 0o700);
+    drop(SqliteStore::open(directory.file()).unwrap());
+    wait_until_closed(&directory.file());
+    directory
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_good_file_is_fine() {
+    let directory = made();
+    let before = names(directory.path());
+    let found = examine(&directory.file());
+    assert_eq!(ailing(&found), Vec::<&str>::new(), "{found:#?}");
+    assert_eq!(found.remarks.len(), 11, "{found:#?}");
+    assert_eq!(found.store, format!("sqlite:{}", directory.file().display()));
+    told(&found, "database", Fitness::Fine, "whole; 0 locks");
+    told(&found, "wal", Fitness::Fine, "write-ahead log");
+    told(&found, "writing", Fitness::Fine, "20 turns");
+    assert_eq!(names(directory.path()), before, "nothing is left");
+}
+
+#[test]
+fn a_file_in_use_is_fine_and_stays_usable() {
+    let directory = Directory::new();
+    chmod(directory.path(), 0o700);
+    let store = SqliteStore::open(directory.file()).unwrap();
+    assert_eq!(ailing(&examine(&directory.file())), Vec::<&str>::new());
+    assert_eq!(ailing(&examine(store.path())), Vec::<&str>::new());
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_made() {
+    let directory = Directory::new();
+    chmod(directory.path(), 0o700);
+    let found = examine(&directory.path().join("a/b/locks.db"));
+    assert_eq!(ailing(&found), Vec::<&str>::new(), "{found:#?}");
+    told(&found, "file", Fitness::Fine, "not there yet");
+    assert!(found.about("database").is_none());
+    assert_eq!(names(directory.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_for_everybody_is_risky() {
+    let directory = made();
+    for (mode, word) in [(0o666, "may change"), (0o604, "may read")] {
+        chmod(&directory.file(), mode);
+        let found = examine(&directory.file());
+        told(&found, "permissions", Fitness::Risky, word);
+        assert_eq!(ailing(&found), ["permissions"]);
+        let change = found.about("permissions").unwrap().change.clone().unwrap();
+        let words: Vec<&str> = change.split(' ').collect();
+        assert!(Command::new(words[0]).args(&words[1..]).status().unwrap().success(), "{change}");
+        assert_eq!(ailing(&examine(&directory.file())), Vec::<&str>::new());
+    }
+    chmod(directory.path(), 0o777);
+    told(&examine(&directory.file()), "permissions", Fitness::Risky, "put files into");
+    chmod(directory.path(), 0o1777);
+    assert_eq!(ailing(&examine(&directory.file())), Vec::<&str>::new(), "there it cannot be replaced");
+}
+
+#[test]
+fn files_of_others_are_told_and_left_alone() {
+    let directory = Directory::new();
+    chmod(directory.path(), 0o700);
+    fs::write(directory.file(), "a letter that is long enough to be no database".repeat(40)).unwrap();
+    chmod(&directory.file(), 0o600);
+    told(&examine(&directory.file()), "database", Fitness::Wrong, "is not a database");
+    fs::remove_file(directory.file()).unwrap();
+    let other = Connection::open(directory.file()).unwrap();
+    other.execute_batch("CREATE TABLE invoices (id INTEGER); PRAGMA journal_mode = WAL").unwrap();
+    drop(other);
+    let before = names(directory.path());
+    told(&examine(&directory.file()), "database", Fitness::Wrong, "another program");
+    assert_eq!(names(directory.path()), before);
+}
+
+#[test]
+fn a_file_of_a_newer_bandog_is_told() {
+    let directory = made();
+    let newer = Connection::open(directory.file()).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    told(&examine(&directory.file()), "database", Fitness::Wrong, "format 99");
+}
+
+#[test]
+fn a_damaged_file_is_told() {
+    let directory = made();
+    let whole = Connection::open(directory.file()).unwrap();
+    whole.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop(whole);
+    let mut bytes = fs::read(directory.file()).unwrap();
+    let pages = bytes.len() / 4096;
+    assert!(pages > 2, "{pages}");
+    // The roots of the tables, and not the schema: it still looks like a file of locks.
+    bytes[4096..8192].fill(0x5a);
+    fs::write(directory.file(), bytes).unwrap();
+    told(&examine(&directory.file()), "database", Fitness::Wrong, "damaged");
+}
+
+#[test]
+fn what_is_no_file_is_told() {
+    let directory = Directory::new();
+    fs::create_dir(directory.file()).unwrap();
+    told(&examine(&directory.file()), "file", Fitness::Wrong, "is a directory");
+}
+
+#[test]
+fn somebody_who_keeps_it_busy_is_told() {
+    let directory = made();
+    let writer = Connection::open(directory.file()).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let found = examine(&directory.file());
+    told(&found, "writing", Fitness::Wrong, "kept busy");
+    assert_eq!(ailing(&found), ["writing"]);
+}
+
+// Nothing is forbidden to root, so root starts the child as somebody else; everybody else is already somebody else.
+fn ask_nobody(binary: &Path, path: &Path, about: &str) -> String {
+    let mut command = Command::new(binary);
+    if is_root() {
+        command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(binary);
+    }
+    Child::start_as(command, &[about, &path.to_string_lossy()]).must_hear()
+}
+
+#[test]
+fn what_is_forbidden_is_told() {
+    let directory = made();
+    let closed = directory.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    chmod(&closed, 0o555);
+    let binary = binary_for_everybody(&directory);
+    let answer = ask_nobody(&binary, &closed.join("locks.db"), "file");
+    let expected = format!(
+        "Wrong {} is not there and cannot be made: no permission to create files in",
+        closed.join("locks.db").display()
+    );
+    assert!(answer.starts_with(&expected), "{answer}");
+    chmod(&directory.file(), 0o000);
+    let answer = ask_nobody(&binary, &directory.file(), "permissions");
+    assert_eq!(answer, format!("Wrong no permission to read {}", directory.file().display()));
+}
+
+#[test]
+fn role_of_a_child() {
+    let Some(words) = child::words() else { return };
+    let [about, path] = &words[..] else { panic!("{words:?}") };
+    let found = examine(Path::new(path));
+    let remark = found.about(about).unwrap();
+    child::say(format_args!("{:?} {}", remark.fitness, remark.saw));
+}
