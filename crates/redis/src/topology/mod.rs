@@ -6,6 +6,6 @@ mod lane;
 mod link;
 
 pub(crate) use checks::{judge_probe, probe, random};
-pub(crate) use classify::{cut, refused, unreached, unreadable};
+pub(crate) use classify::{cut, refused, unheard, unreached, unreadable};
 pub(crate) use lane::{Answered, IMPATIENT, Lane};
 pub(crate) use link::{Link, translate};
