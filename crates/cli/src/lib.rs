@@ -26,6 +26,7 @@ mod show;
 mod signals;
 mod tickets;
 mod wait;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -114,6 +115,7 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Show(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
         }
+        Command::Watch(args) => on_runtime(&plainly(&args.store), None, async |_| watch::watch(args, settings).await),
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Explain { kind } => plain(explain::explain(kind.as_deref())),
         Command::Man { command } => plain(pages::man(command.as_deref())),

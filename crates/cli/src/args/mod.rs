@@ -5,6 +5,7 @@ mod look;
 mod run;
 mod store;
 mod tickets;
+mod watch;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ pub use self::look::{Ls, Show, Sort};
 pub use self::run::{OnBusy, OnLost, Run};
 pub use self::store::{StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};
+pub use self::watch::{Looks, Watch};
 use crate::exit;
 
 /// A lock around any program, and locks for scripts.
@@ -42,6 +44,8 @@ pub enum Command {
     Ls(Ls),
     /// Show one lock: who holds it, who waits, what the store remembers of it
     Show(Show),
+    /// Print what happens to locks, as it happens
+    Watch(Watch),
     /// Say why an error happens and what to do about it
     Explain {
         /// The kind of error, as its message names it; all kinds without one

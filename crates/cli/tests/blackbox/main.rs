@@ -25,3 +25,4 @@ mod stage;
 mod store;
 mod tickets;
 mod waiting;
+mod watch;

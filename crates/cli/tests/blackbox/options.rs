@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{command, lock, look, output, pages, store, tickets};
+use crate::{command, lock, look, output, pages, store, tickets, watch};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -96,6 +96,14 @@ options! {
     show config: show_config_names_the_file = look::config;
     show json: show_json_is_one_object = look::json;
     show help: show_help_shows_its_options = pages::help;
+    watch pattern: watch_pattern_chooses_names = watch::pattern;
+    watch every: watch_every_is_the_period_of_looks = watch::every;
+    watch limit: watch_limit_bounds_what_is_looked_at = watch::limit;
+    watch for: watch_for_ends_it = watch::lasting;
+    watch store: watch_store_says_where_the_locks_are = watch::store;
+    watch config: watch_config_names_the_file = watch::config;
+    watch json: watch_json_is_one_object_per_change = watch::json;
+    watch help: watch_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
@@ -159,5 +167,8 @@ fn every_option_that_clap_knows_has_a_case() {
 #[test]
 fn every_subcommand_is_walked_over() {
     let names: Vec<String> = bandog().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    assert_eq!(names, ["run", "acquire", "renew", "release", "ls", "show", "explain", "completions", "man", "help"]);
+    assert_eq!(
+        names,
+        ["run", "acquire", "renew", "release", "ls", "show", "watch", "explain", "completions", "man", "help"]
+    );
 }
