@@ -29,6 +29,7 @@ mod show;
 mod signals;
 mod tickets;
 mod wait;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -118,6 +119,7 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
         }
         Command::Bench(args) => on_runtime(&plainly(&args.store), None, async |_| bench::bench(args, settings).await),
+        Command::Watch(args) => on_runtime(&plainly(&args.store), None, async |_| watch::watch(args, settings).await),
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Break(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| revoke::revoke(args, settings).await)

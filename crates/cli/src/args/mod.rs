@@ -7,6 +7,7 @@ mod revoke;
 mod run;
 mod store;
 mod tickets;
+mod watch;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub use self::revoke::Break;
 pub use self::run::{OnBusy, OnLost, Run};
 pub use self::store::{StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};
+pub use self::watch::{Looks, Watch};
 use crate::exit;
 
 /// A lock around any program, and locks for scripts.
@@ -46,6 +48,8 @@ pub enum Command {
     Ls(Ls),
     /// Show one lock: who holds it, who waits, what the store remembers of it
     Show(Show),
+    /// Print what happens to locks, as it happens
+    Watch(Watch),
     /// Take a lock away from whoever holds it
     Break(Break),
     /// Measure what locks cost on a store

@@ -26,3 +26,4 @@ mod stage;
 mod store;
 mod tickets;
 mod waiting;
+mod watch;
