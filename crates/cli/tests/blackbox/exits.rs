@@ -24,6 +24,7 @@ codes! {
     "0..255": the_code_of_the_command_is_passed_on = own;
     "128+N": a_command_ended_by_a_signal_is_128_and_its_number = killed;
     "0": done_is_0 = done;
+    "1": a_no_at_the_question_is_1 = declined;
     "3": a_lock_that_is_not_there_is_3 = no_lock;
     "64": wrong_usage_is_64 = usage;
     "69": a_store_that_cannot_be_used_is_69 = unavailable;
@@ -63,12 +64,19 @@ fn killed(stage: &Stage) {
 
 fn done(stage: &Stage) {
     let ticket = stage.line("acquire job").run().is(0).out;
-    for line in ["ls", "ls nothing*", "show job"] {
+    for line in ["ls", "ls nothing*", "show job", "bench --yes --for 0.1s --only uncontended"] {
         stage.line(line).run().is(0);
     }
     for line in ["renew", "release"] {
         stage.line(line).fed(&ticket).is(0);
     }
+}
+
+fn declined(stage: &Stage) {
+    let _job = stage.hold("");
+    let (code, shown) = crate::bench::at_a_terminal(stage, "bench --for 0.1s", "n\n");
+    stage.codes.borrow_mut().extend(code);
+    assert!(shown.contains("the answer was not yes"), "{shown}");
 }
 
 fn no_lock(stage: &Stage) {
