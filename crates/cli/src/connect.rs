@@ -25,13 +25,19 @@ impl<'a> Label<'a> {
     }
 }
 
-/// Opens the store.
-pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<'_>) -> Result<Locks, Failure> {
-    let mut url = args.store.clone().filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
+/// The store that the arguments name.
+pub(crate) fn url(args: &StoreArgs) -> Result<String, Failure> {
+    let url = args.store.clone().filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
     if url.starts_with("memory:") {
         let why = "would have locks of its own, which keep nobody out; use sqlite: or sqlite:PATH";
         return Err(Failure::usage(format!("memory: is a store inside one process: every command {why}")));
     }
+    Ok(url)
+}
+
+/// Opens the store.
+pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<'_>) -> Result<Locks, Failure> {
+    let mut url = url(args)?;
     let mut builder = Locks::builder();
     if let Label::Usual(text) = label {
         builder = builder.label(text);

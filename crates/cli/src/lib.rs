@@ -4,6 +4,7 @@ pub mod args;
 pub mod child;
 mod connect;
 mod dflock;
+mod doctor;
 mod entry;
 pub mod exit;
 mod explain;
@@ -114,6 +115,9 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Ls(args) => on_runtime(&plainly(&args.store), None, async |_| ls::ls(args, settings).await),
         Command::Show(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
+        }
+        Command::Doctor(args) => {
+            on_runtime(&plainly(&args.store), None, async |_| doctor::doctor(args, settings).await)
         }
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Break(args) => {

@@ -1,5 +1,6 @@
 //! What people type, as clap knows it. The words after `///` are the help text.
 
+mod doctor;
 mod lock;
 mod look;
 mod revoke;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+pub use self::doctor::Doctor;
 pub use self::lock::LockArgs;
 pub use self::look::{Ls, Show, Sort};
 pub use self::revoke::Break;
@@ -46,6 +48,8 @@ pub enum Command {
     Show(Show),
     /// Take a lock away from whoever holds it
     Break(Break),
+    /// Examine the store: is it fit for locks, and what should be changed?
+    Doctor(Doctor),
     /// Say why an error happens and what to do about it
     Explain {
         /// The kind of error, as its message names it; all kinds without one

@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{breaking, command, lock, look, output, pages, store, tickets};
+use crate::{breaking, command, doctor, lock, look, output, pages, store, tickets};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -106,6 +106,11 @@ options! {
     break config: break_config_names_the_file = breaking::config;
     break json: break_json_is_one_object = breaking::json;
     break help: break_help_shows_its_options = pages::help;
+    doctor strict: doctor_strict_lets_risky_count_as_wrong = doctor::strict;
+    doctor store: doctor_store_says_what_is_examined = doctor::store;
+    doctor config: doctor_config_names_the_file = doctor::config;
+    doctor json: doctor_json_is_one_object_per_remark = doctor::json;
+    doctor help: doctor_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
@@ -171,6 +176,19 @@ fn every_subcommand_is_walked_over() {
     let names: Vec<String> = bandog().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     assert_eq!(
         names,
-        ["run", "acquire", "renew", "release", "ls", "show", "break", "explain", "completions", "man", "help"]
+        [
+            "run",
+            "acquire",
+            "renew",
+            "release",
+            "ls",
+            "show",
+            "break",
+            "doctor",
+            "explain",
+            "completions",
+            "man",
+            "help"
+        ]
     );
 }
