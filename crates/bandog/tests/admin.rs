@@ -124,6 +124,30 @@ async fn a_revocation_at_once_lets_the_next_in_before_the_answer() {
 }
 
 #[tokio::test]
+async fn a_revocation_stays_on_record() {
+    for world in World::both() {
+        let holder = world.builder().label("billing").build().unwrap();
+        let operator = world.builder().label("on call").build().unwrap();
+        let guard = holder.mutex("job").acquire().await.unwrap();
+        let (token, id) = (guard.token(), guard.hold().holder().unwrap());
+        operator.revoke("job", "please").await.unwrap();
+        operator.revoke("job", "stuck").now().await.unwrap();
+        drop(guard);
+        world.settle().await;
+        world.pass(secs(60)).await;
+        assert!(operator.list("*").await.unwrap().is_empty(), "nobody holds it or waits for it");
+        drop(holder.mutex("job").acquire().await.unwrap());
+        world.settle().await;
+        let record = operator.inspect("job").await.unwrap().unwrap().record;
+        let [first, second] = &record.revocations[..] else { panic!("{record:?}") };
+        assert_eq!((&*first.reason, first.now), ("please", false));
+        assert_eq!((&*second.reason, second.now), ("stuck", true));
+        assert_eq!((second.holder, second.stamp, &*second.who.label), (id, token.stamp(), "billing"));
+        assert_eq!((second.by.pid, &*second.by.label), (std::process::id(), "on call"));
+    }
+}
+
+#[tokio::test]
 async fn a_reason_is_bounded_and_nothing_is_sent_before_it_is_awaited() {
     let world = World::near();
     let locks = world.locks();

@@ -69,6 +69,8 @@ async fn defaults_are_as_documented() {
     let limits = Limits::default();
     assert_eq!((limits.waiters, limits.sharers, limits.work), (10_000, 1_024, 64));
     assert_eq!((limits.retention, limits.max_lease), (secs(10), secs(600)));
+    assert_eq!(limits.audit, secs(72 * 3_600));
+    says("audit: revocations on record", "72 h");
     says("waiters in one queue", "10,000");
     says("shared holders of one lock", "1,024");
     says("clean-up per operation", "64 entries");

@@ -1,5 +1,6 @@
 //! What people type, and what workers are started with.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,15 @@ pub(crate) enum Command {
     /// A worker process; started by the scenarios.
     #[command(hide = true)]
     Worker(Duty),
+    /// The command `bandog`; started by the scenarios.
+    #[command(hide = true)]
+    Bandog {
+        /// Late, and greedy for memory.
+        #[arg(long)]
+        broken: bool,
+        #[arg(last = true)]
+        args: Vec<OsString>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,6 +59,8 @@ pub(crate) enum Named {
     Lead(Orders),
     /// Hold 10,000 locks: what it costs, and that none is lost, also while the runtime is blocked for five leases.
     Holds(Orders),
+    /// `bandog ls` over 100,000 locks: soon, in bounded memory, and never in the server's way.
+    List(Orders),
 }
 
 impl Named {
@@ -63,6 +75,7 @@ impl Named {
             Self::Healthy(orders) => (Scenario::Healthy, orders),
             Self::Lead(orders) => (Scenario::Lead, orders),
             Self::Holds(orders) => (Scenario::Holds, orders),
+            Self::List(orders) => (Scenario::List, orders),
         }
     }
 }
@@ -78,7 +91,7 @@ pub(crate) struct Orders {
     /// How much later than its bound something may be; for machines that are busy with other things.
     #[arg(long, default_value = "100ms", value_parser = humantime::parse_duration)]
     pub(crate) slack: Duration,
-    /// How many locks are held at once, for healthy and holds [default: 1,000; 10,000].
+    /// How many locks are held at once, for healthy, holds and list [default: 1,000; 10,000; 100,000].
     #[arg(long)]
     pub(crate) holds: Option<u64>,
     /// For how many seconds they are held at default settings.

@@ -29,6 +29,7 @@ const INTERRUPTED: u8 = 130;
 fn main() -> ExitCode {
     match Args::parse().command {
         Command::Worker(duty) => worker::main(&duty),
+        Command::Bandog { broken, args } => worker::bandog(broken, args),
         Command::All(orders) => campaign(Scenario::ALL, &orders),
         Command::One(scenario) => {
             let (scenario, orders) = scenario.parts();

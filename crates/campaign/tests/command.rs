@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 fn help_names_every_scenario() {
     let output = campaign("--help").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    for scenario in ["kill", "head", "stop", "lockset", "fifo", "deaf", "healthy", "lead", "holds", "all"] {
+    for scenario in ["kill", "head", "stop", "lockset", "fifo", "deaf", "healthy", "lead", "holds", "list", "all"] {
         assert!(text.contains(&format!("\n  {scenario} ")), "{text}");
     }
     assert!(!text.contains("\n  worker"), "what only scenarios use is not shown: {text}");

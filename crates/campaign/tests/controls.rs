@@ -17,6 +17,7 @@ static CONTROLS: LazyLock<AtOnce> = LazyLock::new(|| {
         "healthy --seconds=14 --holds=100",
         "lead --count=32 --lanes=2",
         "holds --seconds=12 --holds=100 --lease=1s",
+        "list --holds=4000",
     ];
     AtOnce::start(&controls, "--slack=1s --broken")
 });
@@ -71,4 +72,9 @@ fn losses_told_late_and_beliefs_after_a_pause_are_noticed() {
 #[test]
 fn lost_holds_are_noticed_also_while_the_runtime_is_blocked() {
     fails("holds");
+}
+
+#[test]
+fn a_late_greedy_and_incomplete_listing_is_noticed() {
+    fails("list");
 }

@@ -19,6 +19,7 @@ static SLICES: LazyLock<AtOnce> = LazyLock::new(|| {
         "healthy --seconds=12 --holds=200",
         "lead --count=48 --lanes=3",
         "holds --seconds=6 --holds=1000 --lease=2s",
+        "list --holds=10000",
     ];
     AtOnce::start(&slices, "--slack=2s")
 });
@@ -72,4 +73,9 @@ fn losses_are_told_before_the_lease_ends() {
 #[test]
 fn many_holds_are_kept_also_while_the_runtime_is_blocked() {
     passes("holds");
+}
+
+#[test]
+fn a_listing_is_soon_bounded_and_out_of_the_way() {
+    passes("list");
 }

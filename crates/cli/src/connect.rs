@@ -25,8 +25,8 @@ impl<'a> Label<'a> {
     }
 }
 
-/// The store that the arguments name.
-pub(crate) fn url(args: &StoreArgs) -> Result<String, Failure> {
+/// Where the locks are.
+pub(crate) fn address(args: &StoreArgs) -> Result<String, Failure> {
     let url = args.store.clone().filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
     if url.starts_with("memory:") {
         let why = "would have locks of its own, which keep nobody out; use sqlite: or sqlite:PATH";
@@ -37,7 +37,7 @@ pub(crate) fn url(args: &StoreArgs) -> Result<String, Failure> {
 
 /// Opens the store.
 pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<'_>) -> Result<Locks, Failure> {
-    let mut url = url(args)?;
+    let mut url = address(args)?;
     let mut builder = Locks::builder();
     if let Label::Usual(text) = label {
         builder = builder.label(text);

@@ -96,18 +96,18 @@ const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static s
 pub const TABLE: &[Row] = &[
     row("0..255", "run: the command's own code", &["run"]),
     row("128+N", "run: the command was ended by signal N", &["run"]),
-    row("0", "done", &["acquire", "renew", "release", "ls", "show", "break", "doctor"]),
-    row("1", "break: the question was not answered with yes", &["break"]),
+    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "break", "doctor", "bench"]),
+    row("1", "the question was not answered with yes; nothing was done", &["break", "bench"]),
     row("1", "doctor: something is wrong (with --strict: or risky, or unknown)", &["doctor"]),
     row("3", "there is no such lock, or nobody holds it", &["show", "break"]),
     row("64", "wrong arguments, options or configuration", &[]),
     row("69", "the store cannot be reached or used", &[]),
-    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire"]),
-    row("90", "the lease was lost", &["run", "acquire", "renew", "release"]),
+    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire", "bench"]),
+    row("90", "the lease was lost", &["run", "acquire", "renew", "release", "bench"]),
     row("91", "the maximum hold was exceeded", &["run"]),
     row("126", "the command is not executable", &["run"]),
     row("127", "the command was not found", &["run"]),
-    row("130", "interrupted while waiting (128+N for other signals)", &["run", "acquire"]),
+    row("130", "interrupted while waiting or measuring (128+N for other signals)", &["run", "acquire", "bench"]),
 ];
 
 /// The codes of a subcommand; those of all without one.

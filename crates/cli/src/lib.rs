@@ -1,6 +1,8 @@
 //! The command as a library, for its own binary and tests: nothing here is a promise to other crates.
 
 pub mod args;
+mod ask;
+mod bench;
 pub mod child;
 mod connect;
 mod dflock;
@@ -28,6 +30,7 @@ mod show;
 mod signals;
 mod tickets;
 mod wait;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -119,6 +122,8 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Doctor(args) => {
             on_runtime(&plainly(&args.store), None, async |_| doctor::doctor(args, settings).await)
         }
+        Command::Bench(args) => on_runtime(&plainly(&args.store), None, async |_| bench::bench(args, settings).await),
+        Command::Watch(args) => on_runtime(&plainly(&args.store), None, async |_| watch::watch(args, settings).await),
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Break(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| revoke::revoke(args, settings).await)

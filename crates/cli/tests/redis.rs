@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use bandog_rig::Server;
 
@@ -51,4 +51,62 @@ fn a_command_runs_under_a_lock_of_a_redis_server() {
     let wrong = bandog(&server, "another-s3cret", &["run", "-v", "job", "--", "true"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(69), "{}", said(&wrong));
     assert!(!said(&wrong).contains("s3cret"), "{}", said(&wrong));
+}
+
+/// A watch with notices, looking so rarely that looks tell nothing.
+fn watch(server: &Server, query: &str, every: &str) -> (Child, Lines) {
+    let mut watch = bandog(server, PASSWORD, &["watch", "--json", "--every", every]);
+    let url = format!("redis+unix://:{PASSWORD}@{}{query}", server.socket().display());
+    let mut watch = watch.env("BANDOG_STORE", url).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    (watch, lines)
+}
+
+type Lines = std::io::Lines<BufReader<std::process::ChildStdout>>;
+
+fn event(lines: &mut Lines, name: &str) -> serde_json::Value {
+    loop {
+        let event: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        if event["event"] == name {
+            return event;
+        }
+    }
+}
+
+#[test]
+fn a_watch_hears_of_releases_where_they_are_announced() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::with(&["--requirepass", PASSWORD]);
+    let (mut silent, mut lines) = watch(&server, "", "1h");
+    assert_eq!(event(&mut lines, "watching")["by"], "looks");
+    silent.kill().unwrap();
+    silent.wait().unwrap();
+    let (mut heard, mut lines) = watch(&server, "?announce=true", "1h");
+    assert_eq!(event(&mut lines, "watching")["by"], "notices");
+    let mut run = bandog(&server, PASSWORD, &["run", "job", "--", "sh", "-c", "echo $BANDOG_HOLDER"]);
+    let url = format!("redis+unix://:{PASSWORD}@{}?announce=true", server.socket().display());
+    let run = run.env("BANDOG_STORE", url).output().unwrap();
+    let released = event(&mut lines, "released");
+    assert_eq!(released["holder"]["id"], String::from_utf8_lossy(&run.stdout).trim(), "{released}");
+    heard.kill().unwrap();
+    heard.wait().unwrap();
+}
+
+#[test]
+fn a_watch_outlives_a_server_that_does_not_answer() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::with(&["--requirepass", PASSWORD]);
+    let (mut watched, mut lines) = watch(&server, "?announce=true&connect_timeout=200ms", "50ms");
+    assert_eq!(event(&mut lines, "watching")["by"], "notices");
+    server.kill();
+    assert_eq!(event(&mut lines, "unanswered")["kind"], "unavailable");
+    server.restart();
+    event(&mut lines, "answered");
+    assert_eq!(event(&mut lines, "watching")["by"], "notices");
+    watched.kill().unwrap();
+    watched.wait().unwrap();
 }

@@ -44,11 +44,16 @@ impl Keys {
 
     /// A glob for `SCAN` that matches every key of ours, and possibly others: [`Keys::name`] and the type decide.
     pub fn glob(&self) -> Vec<u8> {
+        [self.glob_start(), b"*".to_vec()].concat()
+    }
+
+    /// The prefix as a glob that matches nothing else.
+    pub(crate) fn glob_start(&self) -> Vec<u8> {
         let escape = |byte: u8| {
             let special = matches!(byte, b'*' | b'?' | b'[' | b']' | b'\\' | b'^' | b'-');
             special.then_some(b'\\').into_iter().chain([byte])
         };
-        self.prefix.bytes().flat_map(escape).chain([b'*']).collect()
+        self.prefix.bytes().flat_map(escape).collect()
     }
 
     /// What every inbox's channel begins with. Channels and keys are different things to Redis and cannot meet.

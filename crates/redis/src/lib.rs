@@ -11,7 +11,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `store`, `calls`, `list`, `announce` | the handle, what it sends, how it lists, and notices of releases |
+//! | `store`, `calls`, `list`, `announce`, `notices` | the handle, what it sends, how it lists, and notices of releases, told and heard |
 //! | `topology` | lanes and links: opening, order, checks, and what each failure means |
 //! | `checkup` | the examination of a server, from its address alone |
 //! | `inbox`, `clock`, `config` | the listener that hears news, the server's clock as replies tell it, and the URL |
@@ -36,6 +36,7 @@ mod config;
 mod inbox;
 mod keys;
 mod list;
+mod notices;
 mod script;
 mod store;
 mod topology;
@@ -45,6 +46,7 @@ pub use checkup::checkup;
 pub use codec::{Call, Codec};
 pub use config::{OPTIONS, RedisConfig, UrlError};
 pub use keys::{DEFAULT_PREFIX, Keys};
+pub use notices::{Notice, Notices};
 pub use script::Script;
 pub use store::RedisStore;
 pub use value::{Value, Wrong};

@@ -11,8 +11,9 @@ use crate::place::Place;
 
 /// "bdog", so that other programs can tell whose file it is.
 const APPLICATION: i32 = 0x6264_6f67;
-/// Counts up when an older bandog could not go on with the file.
-const FORMAT: i32 = 1;
+/// Counts up when an older bandog could not go on with the file, or a newer one not with an older file: records have no form of
+/// their own to tell them apart. Since 2 they keep the last revocations.
+const FORMAT: i32 = 2;
 
 // `due` is a coarse upper bound of the record's expiry: the index changes seldom although every renewal moves the expiry.
 // `push` needs no second index: readers scan what was added since their last look.
@@ -121,10 +122,11 @@ fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
     Ok(match (application, format) {
         (APPLICATION, FORMAT) => Owner::Us,
         (APPLICATION, other) => {
-            Owner::Foreign(format!("locks in format {other}, and this bandog knows format {FORMAT}"))
+            let remove = if other < FORMAT { "; remove it when nobody uses it any more, or" } else { ";" };
+            Owner::Foreign(format!("locks in format {other}, and this bandog knows format {FORMAT}{remove}"))
         }
         (0, 0) if tables(connection)? == 0 => Owner::Nobody,
-        (other, _) => Owner::Foreign(format!("a database of another program (application id {other:#x})")),
+        (other, _) => Owner::Foreign(format!("a database of another program (application id {other:#x});")),
     })
 }
 
@@ -134,7 +136,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<i64> {
 
 fn foreign(place: &Place, what: &str) -> StoreError {
     let path = place.path().display();
-    StoreError::not_executed(StoreErrorKind::Unfit, format!("{path} holds {what}; give bandog another path"))
+    StoreError::not_executed(StoreErrorKind::Unfit, format!("{path} holds {what} give bandog another path"))
 }
 
 fn no_wal(place: &Place, mode: &str) -> StoreError {

@@ -170,6 +170,19 @@ fn a_newer_format_is_refused() {
     assert!(error.message.contains("format 99"), "{error}");
 }
 
+// Its records are written in another way: they would be taken for damaged one by one.
+#[test]
+fn an_older_format_is_refused_with_a_way_out() {
+    let directory = Directory::new();
+    drop(SqliteStore::open(directory.file()).unwrap());
+    rusqlite::Connection::open(directory.file()).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    let error = refused(&directory.file());
+    assert_eq!(error.kind, StoreErrorKind::Unfit);
+    let words =
+        "locks in format 1, and this bandog knows format 2; remove it when nobody uses it any more, or give bandog";
+    assert!(error.message.contains(words), "{error}");
+}
+
 #[test]
 fn a_directory_is_not_a_file() {
     let directory = Directory::new();

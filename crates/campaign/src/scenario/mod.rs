@@ -10,6 +10,7 @@ mod holds;
 mod kill;
 mod lead;
 mod leads;
+mod list;
 mod lockset;
 mod puppets;
 mod stop;
@@ -31,6 +32,7 @@ pub(crate) enum Scenario {
     Healthy,
     Lead,
     Holds,
+    List,
 }
 
 impl Scenario {
@@ -44,6 +46,7 @@ impl Scenario {
         Self::Healthy,
         Self::Lead,
         Self::Holds,
+        Self::List,
     ];
 
     pub(crate) fn play(self, orders: &Orders) -> io::Result<Report> {
@@ -58,6 +61,7 @@ impl Scenario {
             Self::Healthy => healthy::play(orders),
             Self::Lead => lead::play(count(1_000), orders),
             Self::Holds => holds::play(orders),
+            Self::List => list::play(orders),
         }
     }
 }
@@ -74,6 +78,7 @@ impl fmt::Display for Scenario {
             Self::Healthy => "healthy",
             Self::Lead => "lead",
             Self::Holds => "holds",
+            Self::List => "list",
         })
     }
 }

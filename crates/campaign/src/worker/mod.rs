@@ -16,13 +16,18 @@ mod places;
 mod puppet;
 mod writer;
 
+use std::ffi::OsString;
 use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::args::{Duty, Role};
+
+const WASTE: usize = 64 << 20;
+const LATE: Duration = Duration::from_millis(1500);
 
 pub(crate) fn main(duty: &Duty) -> ExitCode {
     let played = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from).and_then(|()| play(duty));
@@ -33,6 +38,18 @@ pub(crate) fn main(duty: &Duty) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command `bandog`, or one that is late and wastes memory.
+pub(crate) fn bandog(broken: bool, args: Vec<OsString>) -> ExitCode {
+    let mut waste = Vec::new();
+    if broken {
+        waste.resize(WASTE, 1_u8);
+        std::thread::sleep(LATE);
+    }
+    let code = bandog_cli::main(std::iter::once("bandog".into()).chain(args).collect());
+    drop(waste);
+    code
 }
 
 fn play(duty: &Duty) -> io::Result<()> {

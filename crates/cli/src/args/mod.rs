@@ -1,5 +1,6 @@
 //! What people type, as clap knows it. The words after `///` are the help text.
 
+mod bench;
 mod doctor;
 mod lock;
 mod look;
@@ -7,12 +8,14 @@ mod revoke;
 mod run;
 mod store;
 mod tickets;
+mod watch;
 
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+pub use self::bench::{Bench, Scenario};
 pub use self::doctor::Doctor;
 pub use self::lock::LockArgs;
 pub use self::look::{Ls, Show, Sort};
@@ -20,6 +23,7 @@ pub use self::revoke::Break;
 pub use self::run::{OnBusy, OnLost, Run};
 pub use self::store::{StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};
+pub use self::watch::{Looks, Watch};
 use crate::exit;
 
 /// A lock around any program, and locks for scripts.
@@ -46,10 +50,14 @@ pub enum Command {
     Ls(Ls),
     /// Show one lock: who holds it, who waits, what the store remembers of it
     Show(Show),
+    /// Print what happens to locks, as it happens
+    Watch(Watch),
     /// Take a lock away from whoever holds it
     Break(Break),
     /// Examine the store: is it fit for locks, and what should be changed?
     Doctor(Doctor),
+    /// Measure what locks cost on a store
+    Bench(Bench),
     /// Say why an error happens and what to do about it
     Explain {
         /// The kind of error, as its message names it; all kinds without one

@@ -8,14 +8,14 @@ use bandog::{Checkup, Fitness, Locks, Remark};
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
-use crate::connect::url;
+use crate::connect::address;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::screen::{Out, Screen};
 use crate::settings::Settings;
 
 pub(crate) async fn doctor(args: &Doctor, settings: &Settings) -> Result<Exit, Failure> {
-    let url = url(&args.store)?;
+    let url = address(&args.store)?;
     let builder = settings.apply(Locks::builder())?;
     let found = builder.checkup(&url).await.map_err(|error| Failure::of(error.kind(), &error))?;
     let exit = judge(&found, args.strict);

@@ -65,7 +65,7 @@ fn killed(stage: &Stage) {
 
 fn done(stage: &Stage) {
     let ticket = stage.line("acquire job").run().is(0).out;
-    for line in ["ls", "ls nothing*", "show job", "doctor"] {
+    for line in ["ls", "ls nothing*", "show job", "doctor", "watch --for 0"] {
         stage.line(line).run().is(0);
     }
     for line in ["renew", "release"] {

@@ -27,3 +27,4 @@ mod stage;
 mod store;
 mod tickets;
 mod waiting;
+mod watch;

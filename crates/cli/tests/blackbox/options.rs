@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{breaking, command, doctor, lock, look, output, pages, store, tickets};
+use crate::{breaking, command, doctor, lock, look, output, pages, store, tickets, watch};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -111,6 +111,14 @@ options! {
     doctor config: doctor_config_names_the_file = doctor::config;
     doctor json: doctor_json_is_one_object_per_remark = doctor::json;
     doctor help: doctor_help_shows_its_options = pages::help;
+    watch pattern: watch_pattern_chooses_names = watch::pattern;
+    watch every: watch_every_is_the_period_of_looks = watch::every;
+    watch limit: watch_limit_bounds_what_is_looked_at = watch::limit;
+    watch for: watch_for_ends_it = watch::lasting;
+    watch store: watch_store_says_where_the_locks_are = watch::store;
+    watch config: watch_config_names_the_file = watch::config;
+    watch json: watch_json_is_one_object_per_change = watch::json;
+    watch help: watch_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
@@ -183,8 +191,10 @@ fn every_subcommand_is_walked_over() {
             "release",
             "ls",
             "show",
+            "watch",
             "break",
             "doctor",
+            "bench",
             "explain",
             "completions",
             "man",

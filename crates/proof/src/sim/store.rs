@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use bandog_core::holder::{HolderId, PublicId};
-use bandog_core::ledger::Applied;
+use bandog_core::ledger::{AUDITED, Applied};
 use bandog_core::op::{Body, News, Op, RecordView, Revoke, Revoked, Target, Upgrade, Verdict};
 use bandog_core::store::StoreError;
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
@@ -29,8 +29,8 @@ pub(super) struct Server {
     copies: Option<VecDeque<Kept>>,
     /// Claims that were given up while their acquire was unanswered: they must never come to life.
     given_up: BTreeSet<HolderId>,
-    /// The stamp of the last hold that was revoked.
-    pub(super) revoked: Option<Stamp>,
+    /// The stamps of the holds that were revoked, as many as stay on record.
+    revoked: VecDeque<Stamp>,
     /// Every stamp that was granted.
     stamps: BTreeSet<Stamp>,
     /// A rule of the store that was seen broken.
@@ -51,7 +51,7 @@ impl Server {
             run: RunId(1),
             copies,
             given_up: BTreeSet::new(),
-            revoked: None,
+            revoked: VecDeque::new(),
             stamps: BTreeSet::new(),
             broken: None,
             nonsense: None,
@@ -108,6 +108,11 @@ impl Server {
         }));
     }
 
+    /// Whether the record knows that this hold was revoked.
+    pub(super) fn is_revoked(&self, stamp: Stamp) -> bool {
+        self.revoked.contains(&stamp)
+    }
+
     /// Whether somebody was granted the lock between these two.
     pub(super) fn granted_between(&self, one: Stamp, other: Stamp) -> bool {
         one < other && self.stamps.range((Bound::Excluded(one), Bound::Excluded(other))).next().is_some()
@@ -130,7 +135,8 @@ impl Server {
             (Op::Revoke(Revoke { target: Target::Stamp(stamp), .. }), Body::Revoked(answer))
                 if *answer != Revoked::NoSuchHolder =>
             {
-                self.revoked = Some(*stamp);
+                self.revoked.push_front(*stamp);
+                self.revoked.truncate(AUDITED);
             }
             (Op::Release(release), _) if release.not_after.is_some() => {
                 self.given_up.insert(release.id);

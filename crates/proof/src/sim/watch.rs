@@ -111,7 +111,7 @@ impl World {
     fn is_unproven(&self, loss: &Loss, token: Token) -> Option<&'static str> {
         let (old, new) = (loss.token.stamp(), token.stamp());
         let forgets = self.plan.faults.iter().any(|fault| fault.kind.forgets());
-        if !loss.open || (!forgets && self.server.revoked == Some(old)) {
+        if !loss.open || (!forgets && self.server.is_revoked(old)) {
             Some("taken again against somebody's will")
         } else if new <= old {
             Some("taken again under a token that is not higher")

@@ -107,6 +107,18 @@ pub(crate) fn unreached(config: &RedisConfig, error: RedisError) -> StoreError {
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
 }
 
+/// The server does not let this user hear notices. To keep locks it needs no such permission, so the rule is one of its own.
+pub(crate) fn unheard(config: &RedisConfig, error: RedisError) -> StoreError {
+    let Some(text) = server_text(&error).filter(|text| text.starts_with("NOPERM")) else {
+        return unreached(config, error);
+    };
+    let user = config.user.as_deref().unwrap_or("default");
+    let start = String::from_utf8_lossy(&config.keys().glob_start()).into_owned();
+    let rule = format!("allow it with: ACL SETUSER {user} &{start}release:* +psubscribe");
+    let message = format!("{config}: this user may not hear notices ({text}); {rule}");
+    StoreError::not_executed(StoreErrorKind::Denied, message)
+}
+
 /// A connection broke with commands on it.
 pub(crate) fn cut(config: &RedisConfig, error: RedisError) -> StoreError {
     let message = format!("the connection to {config} broke before it answered: {error}");

@@ -1,6 +1,7 @@
 //! What operators and neighbours do to a server in use, and what it does to the locks.
 
 use bandog::{GuardState, Locks, LossReason};
+use bandog_redis::{Notices, RedisConfig};
 
 use crate::support::{locks, ms, on_a_server, soon, store, until};
 
@@ -107,5 +108,37 @@ fn releases_are_announced_on_demand() {
         let text: String = notice.get_payload().unwrap();
         let (start, end) = (r#"{"lockKey":"lock:say \"a\\b\"","releaseTime":"#, format!(r#","holder":"{holder}"}}"#));
         assert!(text.starts_with(start) && text.ends_with(&end), "{text}");
+    });
+}
+
+#[test]
+fn notices_are_heard_by_whoever_listens() {
+    on_a_server(async |server| {
+        let url = format!("{}?announce=true&prefix=a*:", server.url());
+        let config = |url: &str| RedisConfig::from_url(url).unwrap().0;
+        assert!(Notices::listen(&config(&server.url())).await.unwrap().is_none(), "nobody said announce");
+        let mut notices = Notices::listen(&config(&url)).await.unwrap().unwrap();
+        let loud = locks(&url).await;
+        let guard = loud.mutex(r#"say "a\b""#).acquire().await.unwrap();
+        let holder = guard.hold().holder();
+        guard.release().await.unwrap();
+        let notice = soon("the notice", notices.next()).await.unwrap();
+        assert_eq!((notice.name.as_str(), notice.holder), (r#"say "a\b""#, holder));
+        let _: u64 = server.run("CLIENT KILL TYPE pubsub");
+        assert_eq!(soon("the end", notices.next()).await, None);
+    });
+}
+
+#[test]
+fn who_may_not_hear_notices_is_told_the_rule() {
+    on_a_server(async |server| {
+        let _: String = server.run("ACL SETUSER ann on >pw ~* &lock:inbox:* +@all -psubscribe");
+        let url = server.url().replace("redis://", "redis://ann:pw@");
+        let config = RedisConfig::from_url(&format!("{url}?announce=true")).unwrap().0;
+        let error = Notices::listen(&config).await.unwrap_err();
+        let rule = "ACL SETUSER ann &lock:release:* +psubscribe";
+        assert!(error.to_string().contains(rule), "{error}");
+        let _: String = server.run(rule);
+        assert!(Notices::listen(&config).await.unwrap().is_some());
     });
 }

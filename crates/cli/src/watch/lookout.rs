@@ -1,0 +1,130 @@
+//! Looks at the locks of a store again and again, and says what changed. `watch` prints that, `top` draws it.
+//!
+//! Memory is bounded by the number of locks that are looked at: those that were seen first stay, others come in as there is room.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bandog::op::RecordView;
+use bandog::{AdminError, Clock, LockInfo, LockName, Locks, Pattern, PublicId};
+use bandog_redis::Notice;
+
+use super::change::Event;
+use super::diff::Between;
+use super::sight::Sight;
+use crate::entry::wall_micros;
+
+/// Rows of one page.
+const PAGE: usize = 256;
+/// Of the locks that are in use no more, so many are asked at one look how they ended.
+const ASKED: usize = 256;
+
+/// Every lock of a pattern, as it was at the last look.
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    pub(crate) locks: Locks,
+    pattern: String,
+    limit: usize,
+    clock: Clock,
+    sights: BTreeMap<LockName, Sight>,
+    /// Locks for which there was no room.
+    pub(crate) beyond: usize,
+    looked: bool,
+}
+
+impl Lookout {
+    pub(crate) fn new(locks: Locks, pattern: &str, limit: usize) -> Self {
+        let (pattern, clock) = (pattern.to_owned(), Clock::system());
+        Self { locks, pattern, limit, clock, sights: BTreeMap::new(), beyond: 0, looked: false }
+    }
+
+    pub(crate) fn sights(&self) -> impl Iterator<Item = (&LockName, &Sight)> {
+        self.sights.iter()
+    }
+
+    pub(crate) fn holders(&self) -> usize {
+        self.sights.values().map(|sight| sight.record.holders.len()).sum()
+    }
+
+    pub(crate) fn waiters(&self) -> usize {
+        self.sights.values().map(|sight| sight.record.waiters.len()).sum()
+    }
+
+    /// Looks at every lock and says what has changed since the last time: nothing at the first.
+    ///
+    /// Dropped half-way, it was not there.
+    pub(crate) async fn look(&mut self) -> Result<Vec<Event>, AdminError> {
+        // Without room, a lock that is new here may be old: what happened to it is not known.
+        let tells = |known: bool, crowded: bool| known || !crowded;
+        let crowded = self.beyond > 0;
+        let (mut found, beyond) = self.scan().await?;
+        self.ask_for_the_gone(&mut found).await?;
+        let mut events = Vec::new();
+        for (name, record) in found {
+            let known = self.sights.contains_key(&name);
+            let changes = self.note(&name, record, None);
+            if self.looked && tells(known, crowded) {
+                events.extend(changes);
+            }
+        }
+        (self.looked, self.beyond) = (true, beyond);
+        Ok(events)
+    }
+
+    /// Looks at the one lock that a notice is about, if it is one of ours.
+    pub(crate) async fn heard(&mut self, notice: Notice) -> Result<Vec<Event>, AdminError> {
+        let ours = Pattern::new(&*self.pattern).is_ok_and(|pattern| pattern.matches(notice.name.as_str()));
+        if !ours || !self.looked {
+            return Ok(Vec::new());
+        }
+        let record = self.locks.inspect(&notice.name).await?.map(|info| info.record);
+        let room = self.sights.len() < self.limit || self.sights.contains_key(&notice.name);
+        let events = self.note(&notice.name, record, notice.holder);
+        if !room {
+            self.sights.remove(&notice.name);
+        }
+        Ok(events)
+    }
+
+    /// Every lock in use for which there is room, and the number of the others.
+    async fn scan(&self) -> Result<(BTreeMap<LockName, Option<RecordView>>, usize), AdminError> {
+        let (mut found, mut new, mut beyond) = (BTreeMap::new(), 0, 0);
+        let mut pages = self.locks.scan(&self.pattern).limit(PAGE);
+        while let Some(page) = pages.next().await? {
+            for LockInfo { name, record, .. } in page {
+                let known = self.sights.contains_key(&name) || found.contains_key(&name);
+                if !known && self.sights.len() + new >= self.limit {
+                    beyond += 1;
+                    continue;
+                }
+                new += usize::from(!known);
+                found.insert(name, Some(record));
+            }
+        }
+        Ok((found, beyond))
+    }
+
+    /// What is in use no more is not listed: the store may still know how it ended.
+    async fn ask_for_the_gone(&self, found: &mut BTreeMap<LockName, Option<RecordView>>) -> Result<(), AdminError> {
+        let gone: Vec<LockName> = self.sights.keys().filter(|name| !found.contains_key(*name)).cloned().collect();
+        for (at, name) in gone.into_iter().enumerate() {
+            let record = if at < ASKED { self.locks.inspect(&name).await?.map(|info| info.record) } else { None };
+            found.insert(name, record);
+        }
+        Ok(())
+    }
+
+    /// Remembers a lock as it is now, if anybody uses it, and says what has changed.
+    fn note(&mut self, name: &LockName, record: Option<RecordView>, released: Option<PublicId>) -> Vec<Event> {
+        let (seen, at) = (self.clock.now(), wall_micros());
+        let earlier = self.sights.remove(name);
+        let later = record.map(|record| Sight::new(record, seen, earlier.as_ref()));
+        let elapsed = earlier.as_ref().map_or(Duration::ZERO, |earlier| seen.since(earlier.seen));
+        let between = Between { earlier: earlier.as_ref(), later: later.as_ref(), elapsed, released, now: at };
+        let changes = between.changes();
+        if let Some(sight) = later.filter(Sight::is_in_use) {
+            self.sights.insert(name.clone(), sight);
+        }
+        changes.into_iter().map(|change| Event { at, lock: name.clone(), change }).collect()
+    }
+}
