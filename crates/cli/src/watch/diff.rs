@@ -136,7 +136,7 @@ impl Between<'_> {
 
 /// Why a holder was revoked and whether that ended its hold at once, if the record remembers.
 fn revocation(record: &RecordView, id: PublicId) -> Option<(String, bool)> {
-    let found = record.revocation.iter().find(|revocation| revocation.holder == id)?;
+    let found = record.revocations.iter().rev().find(|revocation| revocation.holder == id)?;
     Some((found.reason.clone(), found.now))
 }
 

@@ -37,7 +37,7 @@ fn waiter(bits: u64, since: u64) -> WaiterView {
 
 fn record(holders: &[HolderView], waiters: &[WaiterView]) -> RecordView {
     let (holders, waiters) = (holders.to_vec(), waiters.to_vec());
-    RecordView { kind: None, last: Stamp::ZERO, holders, waiters, revocation: None }
+    RecordView { kind: None, last: Stamp::ZERO, holders, waiters, revocations: Vec::new() }
 }
 
 /// What happened between two records, a second apart, at second 100.
@@ -119,8 +119,9 @@ fn who_is_asked_to_give_up_is_told_once() {
 fn a_hold_that_was_ended_at_once_is_told_with_its_reason() {
     let before = record(&[holder(1, 90, 30)], &[waiter(2, 95)]);
     let (stamp, at) = (Stamp::ZERO, WallTime::from_micros(99 * SECOND));
-    let revocation = Some(Revocation { holder: id(1), stamp, at, reason: "stuck".into(), now: true });
-    let after = RecordView { revocation, ..record(&[holder(2, 99, 30)], &[]) };
+    let (who, by) = (Arc::default(), Arc::default());
+    let revocations = vec![Revocation { holder: id(1), who, stamp, by, at, reason: "stuck".into(), now: true }];
+    let after = RecordView { revocations, ..record(&[holder(2, 99, 30)], &[]) };
     assert_eq!(between(&before, &after), ["ended web1/1, held 10s, ended at once: stuck", "held web1/2, waited 4.0s"]);
 }
 
