@@ -29,6 +29,8 @@ pub enum Exit {
     NoLock,
     /// A question was not answered with yes.
     Declined,
+    /// The store is not fit for locks.
+    Unfit,
     /// The child cannot be executed.
     NotExecutable,
     /// There is no such command.
@@ -57,7 +59,7 @@ impl Exit {
             Self::Killed(signal) | Self::Interrupted(signal) => {
                 128_u8.saturating_add(u8::try_from(signal).unwrap_or(127))
             }
-            Self::Declined => 1,
+            Self::Declined | Self::Unfit => 1,
             Self::NoLock => 3,
             Self::Usage => 64,
             Self::Unavailable => 69,
@@ -94,8 +96,9 @@ const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static s
 pub const TABLE: &[Row] = &[
     row("0..255", "run: the command's own code", &["run"]),
     row("128+N", "run: the command was ended by signal N", &["run"]),
-    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "break", "bench"]),
+    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "break", "doctor", "bench"]),
     row("1", "the question was not answered with yes; nothing was done", &["break", "bench"]),
+    row("1", "doctor: something is wrong (with --strict: or risky, or unknown)", &["doctor"]),
     row("3", "there is no such lock, or nobody holds it", &["show", "break"]),
     row("64", "wrong arguments, options or configuration", &[]),
     row("69", "the store cannot be reached or used", &[]),
@@ -132,6 +135,7 @@ mod tests {
             Exit::MaxHold,
             Exit::NoLock,
             Exit::Declined,
+            Exit::Unfit,
             Exit::NotExecutable,
             Exit::NotFound,
             Exit::Interrupted(2),

@@ -6,6 +6,7 @@ mod bench;
 pub mod child;
 mod connect;
 mod dflock;
+mod doctor;
 mod entry;
 pub mod exit;
 mod explain;
@@ -117,6 +118,9 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Ls(args) => on_runtime(&plainly(&args.store), None, async |_| ls::ls(args, settings).await),
         Command::Show(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
+        }
+        Command::Doctor(args) => {
+            on_runtime(&plainly(&args.store), None, async |_| doctor::doctor(args, settings).await)
         }
         Command::Bench(args) => on_runtime(&plainly(&args.store), None, async |_| bench::bench(args, settings).await),
         Command::Watch(args) => on_runtime(&plainly(&args.store), None, async |_| watch::watch(args, settings).await),

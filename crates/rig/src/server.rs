@@ -138,6 +138,11 @@ impl Server {
         self.try_run(words).unwrap_or_else(|error| panic!("{words}: {error}"))
     }
 
+    /// Runs one command, given as words, whatever it answers but a refusal.
+    pub fn tell(&self, words: &str) {
+        let _: redis::Value = self.run(words);
+    }
+
     /// The same, with the refusal if there is one.
     pub fn try_run<T: FromRedisValue>(&self, words: &str) -> redis::RedisResult<T> {
         let mut words = words.split(' ');

@@ -1,6 +1,7 @@
 //! What people type, as clap knows it. The words after `///` are the help text.
 
 mod bench;
+mod doctor;
 mod lock;
 mod look;
 mod revoke;
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use self::bench::{Bench, Scenario};
+pub use self::doctor::Doctor;
 pub use self::lock::LockArgs;
 pub use self::look::{Ls, Show, Sort};
 pub use self::revoke::Break;
@@ -52,6 +54,8 @@ pub enum Command {
     Watch(Watch),
     /// Take a lock away from whoever holds it
     Break(Break),
+    /// Examine the store: is it fit for locks, and what should be changed?
+    Doctor(Doctor),
     /// Measure what locks cost on a store
     Bench(Bench),
     /// Say why an error happens and what to do about it

@@ -25,6 +25,7 @@ codes! {
     "128+N": a_command_ended_by_a_signal_is_128_and_its_number = killed;
     "0": done_is_0 = done;
     "1": a_question_not_answered_with_yes_is_1 = declined;
+    "1": a_store_that_is_not_fit_is_1 = unfit;
     "3": a_lock_that_is_not_there_is_3 = no_lock;
     "64": wrong_usage_is_64 = usage;
     "69": a_store_that_cannot_be_used_is_69 = unavailable;
@@ -64,7 +65,9 @@ fn killed(stage: &Stage) {
 
 fn done(stage: &Stage) {
     let ticket = stage.line("acquire job").run().is(0).out;
-    for line in ["ls", "ls nothing*", "show job", "watch --for 0", "bench --yes --for 0.1s --only uncontended"] {
+    for line in
+        ["ls", "ls nothing*", "show job", "doctor", "watch --for 0", "bench --yes --for 0.1s --only uncontended"]
+    {
         stage.line(line).run().is(0);
     }
     for line in ["renew", "release"] {
@@ -77,6 +80,11 @@ fn declined(stage: &Stage) {
     stage.line("break job --reason test").at_terminal(80, "no\n").is(1);
     let no = stage.line("bench --for 0.1s").at_terminal(80, "n\n").is(1);
     assert!(no.out.contains("the answer was not yes"), "{no:?}");
+}
+
+fn unfit(stage: &Stage) {
+    stage.write("letter.db", &"no database at all, but long enough to look at".repeat(40));
+    stage.line(&format!("doctor --store {}", stage.url("letter.db"))).run().is(1).silent();
 }
 
 fn no_lock(stage: &Stage) {

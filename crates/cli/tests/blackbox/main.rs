@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod contention;
 mod dflock;
+mod doctor;
 mod durations;
 mod exits;
 mod kinds;

@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{bench, breaking, command, lock, look, output, pages, store, tickets, watch};
+use crate::{bench, breaking, command, doctor, lock, look, output, pages, store, tickets, watch};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -106,6 +106,11 @@ options! {
     break config: break_config_names_the_file = breaking::config;
     break json: break_json_is_one_object = breaking::json;
     break help: break_help_shows_its_options = pages::help;
+    doctor strict: doctor_strict_lets_risky_count_as_wrong = doctor::strict;
+    doctor store: doctor_store_says_what_is_examined = doctor::store;
+    doctor config: doctor_config_names_the_file = doctor::config;
+    doctor json: doctor_json_is_one_object_per_remark = doctor::json;
+    doctor help: doctor_help_shows_its_options = pages::help;
     watch pattern: watch_pattern_chooses_names = watch::pattern;
     watch every: watch_every_is_the_period_of_looks = watch::every;
     watch limit: watch_limit_bounds_what_is_looked_at = watch::limit;
@@ -197,6 +202,7 @@ fn every_subcommand_is_walked_over() {
             "show",
             "watch",
             "break",
+            "doctor",
             "bench",
             "explain",
             "completions",

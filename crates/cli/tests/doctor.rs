@@ -1,0 +1,132 @@
+//! `bandog doctor` on real servers: one that is good and many that are each bad in one way. It says the right thing, with the line to
+//! change, and ends with the right code.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::process::{Command, Output, Stdio};
+
+use bandog_rig::Server;
+
+/// What a server for locks has, see docs/deployment.md.
+const GOOD: &[&str] = &["--maxmemory", "256mb", "--appendonly", "yes"];
+
+fn good_but(more: &[&str]) -> Server {
+    Server::with(&[GOOD, more].concat())
+}
+
+fn doctor(server: &Server, url: &str, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bandog"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", server.directory());
+    command.env("BANDOG_STORE", url).env("LC_ALL", "C.UTF-8").arg("doctor").args(words).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Examines a server at a URL: the codes with and without `--strict`, and what must be in the answer.
+fn says(server: &Server, url: &str, codes: [i32; 2], texts: &[&str]) {
+    let usual = doctor(server, url, &[]);
+    // An old server is risky by its version, which is not the tests' choice: then the counts are others.
+    let is_old = out(&usual).contains("! version");
+    for text in texts.iter().filter(|text| !is_old || !text.contains(" wrong")) {
+        assert!(out(&usual).contains(text), "{text:?} is not in {}{usual:?}", out(&usual));
+    }
+    assert_eq!(usual.status.code(), Some(codes[0]), "{}", out(&usual));
+    assert!(usual.stderr.is_empty(), "{usual:?}");
+    if !is_old {
+        assert_eq!(doctor(server, url, &["--strict"]).status.code(), Some(codes[1]), "{}", out(&usual));
+    }
+}
+
+macro_rules! servers {
+    ($($name:ident: $start:expr, $url:expr, $codes:expr, $texts:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            if bandog_rig::is_missing() {
+                return;
+            }
+            let server: Server = $start;
+            let url: fn(&Server) -> String = $url;
+            says(&server, &url(&server), $codes, &$texts);
+        })*
+    };
+}
+
+fn prepared(server: Server, words: &[&str]) -> Server {
+    for line in words {
+        server.tell(line);
+    }
+    server
+}
+
+const RULE: &str = "ACL SETUSER locker on >secret ~lock:* resetchannels &lock:inbox:* +eval +evalsha +script|load +time +exists +hget +hmget \
+     +hkeys +hset +hdel +del +pexpireat +publish +subscribe +unsubscribe +info +scan +ping";
+
+fn user(server: &Server) -> String {
+    format!("redis://locker:secret@127.0.0.1:{}", server.port)
+}
+
+servers! {
+    a_good_server_is_fine: good_but(&[]), Server::url, [0, 0],
+        ["✓ eviction       maxmemory-policy is noeviction", "20 fine, 0 risky, 0 wrong"];
+    an_evicting_server_is_wrong: good_but(&["--maxmemory-policy", "allkeys-lru"]), Server::url, [1, 1],
+        ["✗ eviction       maxmemory-policy is allkeys-lru", "why:    when memory is short",
+         "change: CONFIG SET maxmemory-policy noeviction", "19 fine, 0 risky, 1 wrong"];
+    a_server_that_saves_nothing_is_risky: Server::with(&["--maxmemory", "256mb"]), Server::url, [0, 1],
+        ["! persistence    nothing is saved", "change: CONFIG SET appendonly yes", "19 fine, 1 risky, 0 wrong"];
+    a_replica_without_a_master_is_wrong: good_but(&["--replicaof", "127.0.0.1 1"]), Server::url, [1, 1],
+        ["✗ role           it is a slave", "change: use its master: redis://127.0.0.1:1", "✗ locking        "];
+    a_server_that_waits_for_replicas_is_wrong: good_but(&["--min-replicas-to-write", "1"]), Server::url, [1, 1],
+        ["✗ replication    0 good replicas", "NOREPLICAS"];
+    a_user_without_a_command_is_wrong: prepared(good_but(&[]), &[&RULE.replace("+hset ", "")]), user, [1, 1],
+        ["✗ permissions    locker may not use hset", "change: ACL SETUSER locker +eval "];
+    a_user_without_its_channels_is_wrong: prepared(good_but(&[]), &[&RULE.replace("&lock:inbox:* ", "")]), user, [1, 1],
+        ["✗ permissions    locker may not use the channels lock:inbox:*",
+         "change: ACL SETUSER locker &lock:inbox:* +eval "];
+    a_user_who_cannot_see_all_is_only_told: prepared(good_but(&[]), &[RULE]), user, [0, 1],
+        ["? timeout        CONFIG GET is refused", "change: ACL SETUSER locker +config|get", "0 risky, 0 wrong, 4 unknown"];
+    a_server_without_memory_is_wrong: good_but(&["--maxmemory", "700kb"]), Server::url, [1, 1],
+        ["✗ memory         ", "% of maxmemory", "change: CONFIG SET maxmemory "];
+    a_key_that_never_ends_is_risky: prepared(good_but(&[]), &["SET lock:note hello"]), Server::url, [0, 1],
+        ["! keys           looked at 1 keys", "lock:note (string)"];
+    a_server_for_everybody_is_wrong:
+        good_but(&["--bind", "127.0.0.1 -192.0.2.1", "--protected-mode", "no"]), Server::url, [1, 1],
+        ["✗ login          no password is needed", "change: CONFIG SET requirepass "];
+    a_server_that_cuts_connections_is_risky: good_but(&["--timeout", "5"]), Server::url, [0, 1],
+        ["! timeout        connections are cut after 5 s", "change: CONFIG SET timeout 0"];
+    a_slow_neighbour_is_risky: prepared(good_but(&[]), &["DEBUG SLEEP 0.15"]), Server::url, [0, 1],
+        ["! slow-commands  1 in the last day; the slowest is DEBUG"];
+    a_wrong_password_is_wrong_and_not_repeated: good_but(&["--requirepass", "right"]),
+        |server| format!("redis://:s3cret@127.0.0.1:{}", server.port), [1, 1],
+        ["✗ login  ", "change: the URL takes both"];
+}
+
+#[test]
+fn a_server_that_is_not_there_is_unavailable() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::start();
+    server.kill();
+    let output = doctor(&server, &server.url(), &["--json"]);
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+    assert!(output.stdout.is_empty() && String::from_utf8_lossy(&output.stderr).contains("unavailable"), "{output:?}");
+}
+
+#[test]
+fn no_password_is_printed() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = good_but(&["--requirepass", "s3cret"]);
+    for words in [&[][..], &["--json"]] {
+        for url in
+            ["redis://:s3cret@", "redis://:wrong-s3cret@"].map(|login| format!("{login}127.0.0.1:{}", server.port))
+        {
+            let output = doctor(&server, &url, words);
+            assert!(!format!("{output:?}").contains("s3cret"), "{output:?}");
+            assert!(out(&output).lines().count() > 1, "{output:?}");
+        }
+    }
+}
