@@ -26,7 +26,9 @@ impl Bar {
             bar.set_style(style.progress_chars(screen.sign("█▉▊▋▌▍▎▏ ", "##-")));
         }
         bar.set_prefix(word(scenario));
-        Self(Some(bar))
+        let bar = Self(Some(bar));
+        bar.show(Duration::ZERO, 0);
+        bar
     }
 
     pub(crate) fn show(&self, gone: Duration, operations: u64) {

@@ -4,6 +4,7 @@ use bandog::{Clock, LockName, Locks};
 
 use super::units::grouped;
 use super::{Plan, word};
+use crate::args::Scenario;
 use crate::ask;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -66,7 +67,7 @@ fn is_elsewhere(store: &str) -> bool {
 async fn calls(locks: &Locks, plan: &Plan) -> Result<u64, Failure> {
     let clock = Clock::system();
     let began = clock.now();
-    locks.inspect(&plan.prefix).await.map_err(|error| Failure::of(error.kind(), &error))?;
+    locks.inspect(plan.lock(Scenario::Uncontended)).await.map_err(|error| Failure::of(error.kind(), &error))?;
     let one = clock.now().since(began).as_nanos().max(1);
     let all = plan.length.as_nanos() * plan.scenarios.len() as u128;
     Ok(rounded(u64::try_from(all / one).unwrap_or(u64::MAX)))
@@ -99,7 +100,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::args::Scenario;
 
     #[test]
     fn only_servers_of_other_machines_are_elsewhere() {

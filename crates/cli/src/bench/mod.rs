@@ -101,7 +101,7 @@ impl Plan {
             let game = Game { clients, name: self.lock(scenario), length: self.length, record: record.clone() };
             let (taken, end) = self.watch(scenario, &game, interrupts).await;
             let figures = Figures::new(&record.take(), taken);
-            if matches!(end, End::Over) || figures.operations > 0 {
+            if !matches!(end, End::Failed(_)) || figures.operations > 0 {
                 report.add(scenario, self, &figures, matches!(end, End::Over))?;
             }
             match end {
@@ -115,12 +115,16 @@ impl Plan {
 
     /// Plays until it is over, a signal comes or something fails; also says how long it took.
     async fn watch(&self, scenario: Scenario, game: &Game<'_>, interrupts: &mut Interrupts) -> (Duration, End) {
-        let clock = Clock::system();
-        let began = clock.now();
-        let mut players = match game.begin(scenario).await {
-            Ok(players) => players,
-            Err(failure) => return (clock.now().since(began), End::Failed(failure)),
+        let begun = tokio::select! {
+            biased;
+            signal = interrupts.next() => return (Duration::ZERO, End::Signal(signal)),
+            begun = game.begin(scenario) => begun,
         };
+        let mut players = match begun {
+            Ok(players) => players,
+            Err(failure) => return (Duration::ZERO, End::Failed(failure)),
+        };
+        let clock = Clock::system();
         let (began, bar) = (clock.now(), Bar::new(scenario, self.length, self.json));
         let end = loop {
             tokio::select! {

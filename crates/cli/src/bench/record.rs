@@ -7,6 +7,8 @@ use hdrhistogram::Histogram;
 
 /// Times are kept to a thousandth of their value.
 const DIGITS: u8 = 3;
+/// An hour: what takes longer counts as that.
+const LONGEST: u64 = 3_600_000_000_000;
 
 /// Turns, in nanoseconds.
 #[derive(Debug, Clone)]
@@ -18,8 +20,7 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn new(seats: usize) -> Self {
-        // Grows by itself, to any time there is.
-        let times = Histogram::new(DIGITS).expect("three digits are no more than five");
+        let times = Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("bounds that are known to be right");
         Self { times, turns: vec![0; seats] }
     }
 

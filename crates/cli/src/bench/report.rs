@@ -15,9 +15,9 @@ use crate::screen::{Ink, Out, Screen, harmless};
 /// Columns where the screen has no number of its own.
 const COLUMNS: usize = 80;
 /// Columns left of the bars: margin, figure, gap, end of the row, share.
-const BEFORE: usize = 2 + FIGURE + 3 + END + 2 + SHARE + 2;
+const BEFORE: usize = 2 + FIGURE + 2 + END + 1 + SHARE + 1;
 const FIGURE: usize = 20;
-const END: usize = 9;
+const END: usize = 8;
 const SHARE: usize = 5;
 /// Bars shorter than this show nothing.
 const LEAST: usize = 4;
@@ -100,8 +100,8 @@ fn heading(screen: Screen, scenario: Scenario, plan: &Plan, figures: &Figures, i
     };
     let early = if is_whole { "" } else { ", ended early" };
     let name = word(scenario);
-    let text = screen.wrap(&format!("{what}, {}{early}", short(figures.taken)), name.len() + 2);
-    format!("{}  {text}", screen.paint(Ink::Strong, name))
+    let text = screen.wrap(&format!("{name}  {what}, {}{early}", short(figures.taken)), 2);
+    text.replacen(name, &screen.paint(Ink::Strong, name), 1)
 }
 
 fn rows(screen: Screen, scenario: Scenario, figures: &Figures) -> Vec<(&'static str, String)> {
@@ -131,7 +131,7 @@ fn block(screen: Screen, scenario: Scenario, figures: &Figures) -> Vec<String> {
     let line = |(name, value): (&'static str, String)| {
         let blank = " ".repeat(FIGURE.saturating_sub(name.len() + value.chars().count()));
         let figure = format!("  {}{blank}{value}", screen.paint(Ink::Faint, name));
-        bars.next().map_or(figure.clone(), |bar| format!("{figure}   {bar}"))
+        bars.next().map_or_else(|| figure.clone(), |bar| format!("{figure}  {bar}"))
     };
     rows(screen, scenario, figures).into_iter().map(line).collect()
 }
@@ -143,7 +143,7 @@ fn histogram(screen: Screen, figures: &Figures, room: usize) -> Vec<String> {
             bucket.to.map_or_else(|| "more".to_owned(), |to| format!("< {}", length(to, screen.sign("µs", "us"))));
         let share = percent(bucket.count, figures.operations);
         let bar = screen.paint(Ink::Good, &bar(screen, bucket.count, most, room));
-        format!("{end:>END$}  {share:>SHARE$}  {bar}").trim_end().to_owned()
+        format!("{end:>END$} {share:>SHARE$} {bar}").trim_end().to_owned()
     };
     figures.buckets.iter().map(line).collect()
 }
@@ -188,4 +188,110 @@ fn object(scenario: Scenario, plan: &Plan, figures: &Figures, is_whole: bool, st
         "least_turns": contended.then_some(figures.shares.0),
         "most_turns": contended.then_some(figures.shares.1),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+    use crate::bench::record::Record;
+
+    fn plan() -> Plan {
+        let (length, prefix) = (Duration::from_secs(3), "b:1".to_owned());
+        Plan { scenarios: vec![Scenario::Contended], length, tasks: 2, prefix, json: false }
+    }
+
+    /// 1,000 turns: most around 150 µs, some twice as long, one of 40 ms.
+    fn figures() -> Figures {
+        let mut record = Record::new(2);
+        for turn in 0..1000_usize {
+            let micros = match turn {
+                0 => 40_000,
+                turn if turn.is_multiple_of(10) => 300,
+                turn => 140 + turn as u64 % 20,
+            };
+            record.add(usize::from(turn.is_multiple_of(3)), Duration::from_micros(micros));
+        }
+        Figures::new(&record, Duration::from_secs(3))
+    }
+
+    #[test]
+    fn figures_stand_beside_their_histogram() {
+        let lines = block(Screen::of(None, false), Scenario::Contended, &figures());
+        assert_eq!(
+            lines,
+            [
+                "  operations     1,000   < 150µs   45% ████████████████████████████████████████",
+                "  per second       333   < 180µs   45% ████████████████████████████████████████",
+                "  p50            151µs   < 220µs    0%",
+                "  p90            159µs   < 270µs    0%",
+                "  p99            300µs   < 330µs  9.9% ████████▊",
+                "  p99.9          300µs      more  0.1% ▏",
+                "  max           40.0ms",
+                "  fairness        1.99",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_block_fits_the_screen() {
+        for columns in 20..120 {
+            let screen = Screen::of(Some(columns), false);
+            for line in block(screen, Scenario::Contended, &figures()) {
+                // Figures are whole, whatever the screen.
+                assert!(line.width() < columns.max(24), "{columns}: {line:?}");
+            }
+        }
+        let narrow = block(Screen::of(Some(30), false), Scenario::HandOff, &figures());
+        assert_eq!(narrow[0], "  operations     1,000", "no room for bars");
+    }
+
+    #[test]
+    fn letters_will_do_where_signs_are_not_known() {
+        let lines = block(Screen::ascii(80), Scenario::Uncontended, &figures());
+        assert!(lines.iter().all(|line| line.is_ascii()), "{lines:?}");
+        assert!(lines[1].contains('#') && lines[2].contains("us"), "{lines:?}");
+    }
+
+    #[test]
+    fn bars_are_coloured_for_those_who_want_it() {
+        let coloured = block(Screen::of(Some(80), true), Scenario::Uncontended, &figures());
+        assert!(coloured.iter().any(|line| line.contains("\x1b[32m█")), "{coloured:?}");
+    }
+
+    #[test]
+    fn bars_are_in_proportion_and_the_least_is_seen() {
+        let screen = Screen::of(Some(80), false);
+        assert_eq!([8, 4, 1].map(|count| bar(screen, count, 8, 2)), ["██", "█", "▎"]);
+        assert_eq!((bar(screen, 1, 1_000_000, 10), bar(screen, 0, 10, 10)), ("▏".to_owned(), String::new()));
+        assert_eq!(bar(Screen::ascii(80), 1, 1_000_000, 10), "#");
+    }
+
+    #[test]
+    fn json_has_all_numbers() {
+        let told = object(Scenario::Contended, &plan(), &figures(), true, "redis://db1");
+        assert_eq!(
+            (&told["scenario"], &told["store"], &told["operations"], &told["per_second"], &told["tasks"]),
+            (&"contended".into(), &"redis://db1".into(), &1000.into(), &333.into(), &2.into())
+        );
+        for percentile in ["p50_us", "p90_us", "p99_us", "p999_us", "max_us"] {
+            assert!(told[percentile].is_f64(), "{percentile} in {told}");
+        }
+        assert_eq!((&told["least_turns"], &told["most_turns"]), (&334.into(), &666.into()));
+        let counts = told["histogram"].as_array().unwrap().iter().map(|bucket| bucket["count"].as_u64().unwrap());
+        assert_eq!(counts.sum::<u64>(), 1000);
+        let alone = object(Scenario::Uncontended, &plan(), &figures(), false, "redis://db1");
+        assert!(alone["fairness"].is_null() && alone["complete"] == false, "{alone}");
+    }
+
+    #[test]
+    fn what_was_ended_early_says_so() {
+        let screen = Screen::of(None, false);
+        let told = |is_whole| heading(screen, Scenario::Contended, &plan(), &figures(), is_whole);
+        assert_eq!(told(true), "contended  2 tasks, acquire + release, 3.0s");
+        assert_eq!(told(false), "contended  2 tasks, acquire + release, 3.0s, ended early");
+    }
 }

@@ -74,6 +74,11 @@ impl Screen {
         Self { columns, colour, unicode: true }
     }
 
+    #[cfg(test)]
+    pub(crate) fn ascii(columns: usize) -> Self {
+        Self { columns: Some(columns), colour: false, unicode: false }
+    }
+
     pub(crate) fn columns(&self) -> Option<usize> {
         self.columns
     }

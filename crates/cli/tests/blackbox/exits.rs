@@ -65,7 +65,9 @@ fn killed(stage: &Stage) {
 
 fn done(stage: &Stage) {
     let ticket = stage.line("acquire job").run().is(0).out;
-    for line in ["ls", "ls nothing*", "show job", "doctor", "watch --for 0"] {
+    for line in
+        ["ls", "ls nothing*", "show job", "doctor", "watch --for 0", "bench --yes --for 0.1s --only uncontended"]
+    {
         stage.line(line).run().is(0);
     }
     for line in ["renew", "release"] {
@@ -76,6 +78,8 @@ fn done(stage: &Stage) {
 fn declined(stage: &Stage) {
     let _job = stage.hold("");
     stage.line("break job --reason test").at_terminal(80, "no\n").is(1);
+    let no = stage.line("bench --for 0.1s").at_terminal(80, "n\n").is(1);
+    assert!(no.out.contains("the answer was not yes"), "{no:?}");
 }
 
 fn unfit(stage: &Stage) {

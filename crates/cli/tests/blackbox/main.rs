@@ -3,6 +3,7 @@
 //! `options` and `exits` walk over everything that clap and the table of exit codes know, and fail for what has no case.
 #![expect(clippy::unwrap_used, reason = "a part of tests")]
 
+mod bench;
 mod breaking;
 mod command;
 mod config;

@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{breaking, command, doctor, lock, look, output, pages, store, tickets, watch};
+use crate::{bench, breaking, command, doctor, lock, look, output, pages, store, tickets, watch};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -119,6 +119,15 @@ options! {
     watch config: watch_config_names_the_file = watch::config;
     watch json: watch_json_is_one_object_per_change = watch::json;
     watch help: watch_help_shows_its_options = pages::help;
+    bench only: bench_only_runs_what_was_named = bench::only;
+    bench length: bench_for_is_the_time_of_each_scenario = bench::length;
+    bench tasks: bench_tasks_share_the_contended_lock = bench::tasks;
+    bench name: bench_name_begins_the_names_of_its_locks = bench::name;
+    bench yes: bench_yes_is_the_answer_to_the_question = bench::yes;
+    bench store: bench_store_says_where_the_locks_are = bench::store;
+    bench config: bench_config_names_the_file = bench::config;
+    bench json: bench_json_is_one_object_per_scenario = bench::json;
+    bench help: bench_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
