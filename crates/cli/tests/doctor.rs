@@ -89,7 +89,7 @@ servers! {
     a_server_without_memory_is_wrong: good_but(&["--maxmemory", "700kb"]), Server::url, [1, 1],
         ["✗ memory         ", "% of maxmemory", "change: CONFIG SET maxmemory "];
     a_key_that_never_ends_is_risky: prepared(good_but(&[]), &["SET lock:note hello"]), Server::url, [0, 1],
-        ["! keys           looked at 1 keys", "lock:note (string)"];
+        ["! keys           looked at 1 key ", "lock:note (string)"];
     a_server_for_everybody_is_wrong:
         good_but(&["--bind", "127.0.0.1 -192.0.2.1", "--protected-mode", "no"]), Server::url, [1, 1],
         ["✗ login          no password is needed", "change: CONFIG SET requirepass "];

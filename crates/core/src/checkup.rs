@@ -205,3 +205,14 @@ pub fn brief(time: Duration) -> String {
         _ => format!("{}.{} s", micros / 1_000_000, micros / 100_000 % 10),
     }
 }
+
+/// So many things, in words.
+///
+/// ```
+/// use bandog_core::checkup::counted;
+/// assert_eq!((counted(1, "key"), counted(2, "key")), ("1 key".to_owned(), "2 keys".to_owned()));
+/// ```
+pub fn counted(count: u64, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{ending}")
+}

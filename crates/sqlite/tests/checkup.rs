@@ -140,6 +140,10 @@ fn a_damaged_file_is_told() {
     let mut bytes = fs::read(directory.file()).unwrap();
     let pages = bytes.len() / 4096;
     assert!(pages > 2, "{pages}");
+    // A count in the head that is not so: nobody would notice before the space is used.
+    bytes[36..40].copy_from_slice(&[0, 0, 0, 5]);
+    fs::write(directory.file(), &bytes).unwrap();
+    told(&examine(&directory.file()), "database", Fitness::Wrong, "it is damaged: ");
     // The roots of the tables, and not the schema: it still looks like a file of locks.
     bytes[4096..8192].fill(0x5a);
     fs::write(directory.file(), bytes).unwrap();

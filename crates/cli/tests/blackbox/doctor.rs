@@ -38,7 +38,7 @@ pub(crate) fn config(stage: &Stage, _: &str) {
     stage.write("wrong.toml", "lease = 'soon'\n");
     stage.write("other.toml", &format!("store = '{}'\n", stage.url("other.db")));
     stage.line("doctor --config wrong.toml").run().is(64).says("wrong.toml: lease=\"soon\"");
-    let line = stage.line("doctor").env("BANDOG_CONFIG", "other.toml").env("BANDOG_STORE", "");
+    let line = stage.line("doctor").env("BANDOG_CONFIG", "other.toml").without("BANDOG_STORE");
     assert!(line.run().is(0).out.starts_with(&stage.url("other.db")));
 }
 
@@ -70,4 +70,15 @@ fn signs_and_colours_follow_the_terminal() {
     let coloured = stage.line("doctor").env("CLICOLOR_FORCE", "1").run().is(0).out;
     assert!(coloured.contains("\x1b[32m+\x1b[0m file "), "{coloured:?}");
     assert!(!stage.line("doctor").env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").run().is(0).out.contains('\x1b'));
+}
+
+#[test]
+fn a_narrow_terminal_is_filled_and_not_left() {
+    let stage = Stage::new();
+    readable_by_all(&stage);
+    let shown = stage.line("doctor").env("TERM", "xterm").at_terminal(50, "").is(0).out;
+    let plain = shown.replace("\x1b[32m", "").replace("\x1b[33m", "").replace("\x1b[0m", "").replace("\x1b[2m", "");
+    let long = |line: &&str| line.chars().count() > 50 && !line.contains("change: ") && !line.contains('/');
+    assert_eq!(plain.lines().find(long), None, "{plain}");
+    assert!(shown.contains("\x1b[33m!\x1b[0m permissions"), "{shown:?}");
 }

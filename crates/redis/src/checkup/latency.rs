@@ -34,9 +34,9 @@ pub(super) async fn latency(patient: &Patient<'_>) -> Remark {
             Value::Error(text) if text.starts_with("NOPERM") => {
                 return LATENCY.unknown("PING is refused").change(patient.allow("+ping"));
             }
-            Value::Error(text) if text.starts_with("LOST") => {
+            Value::Error(text) if text.starts_with(words::LOST) => {
                 let waited = brief(clock::now().since(sent));
-                return LATENCY.wrong(format!("a ping was not answered within {waited} ({})", words::plain(&text)));
+                return LATENCY.wrong(format!("{}, after {waited}", words::refusal("a ping", &text)));
             }
             _ => times.push(clock::now().since(sent)),
         }
@@ -77,7 +77,7 @@ pub(super) async fn slow_commands(patient: &Patient<'_>) -> Remark {
     match &answers[..] {
         [Value::Array(entries), now] => slowest(entries, seconds(now)),
         [Value::Error(text), ..] => {
-            let remark = SLOW_COMMANDS.unknown(format!("SLOWLOG is refused ({})", words::plain(text)));
+            let remark = SLOW_COMMANDS.unknown(words::refusal("SLOWLOG", text));
             if text.starts_with("NOPERM") { remark.change(patient.allow("+slowlog|get")) } else { remark }
         }
         _ => SLOW_COMMANDS.unknown("SLOWLOG tells nothing"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bandog_core::checkup::{Check, Remark};
+use bandog_core::checkup::{Check, Remark, counted};
 use redis::{Cmd, cmd};
 
 use super::latency::since;
@@ -19,14 +19,14 @@ pub(super) const KEYS: Check = Check::new(
 
 const STEPS: usize = 100;
 const STEP: usize = 500;
-const LOOKS: usize = 5_000;
+const LOOKS: u64 = 5_000;
 const WITHIN: Duration = Duration::from_secs(1);
 /// So many are named.
 const NAMED: usize = 3;
 
 #[derive(Debug, Default)]
 struct Found {
-    looked: usize,
+    looked: u64,
     whole: bool,
     endless: Vec<String>,
     foreign: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) async fn keys(patient: &Patient<'_>) -> Remark {
     match scan(patient).await {
         Ok(found) => judge(&found, patient),
         Err(text) => {
-            let remark = KEYS.unknown(format!("keys cannot be looked at ({})", words::plain(&text)));
+            let remark = KEYS.unknown(words::refusal("looking at keys", &text));
             if text.starts_with("NOPERM") { remark.change(patient.allow("+scan +pttl +type")) } else { remark }
         }
     }
@@ -106,22 +106,25 @@ fn shown(key: &[u8], kind: &[u8]) -> String {
     format!("{key} ({})", words::text(kind))
 }
 
+/// Some of them, and how many more there are.
+fn named(keys: &[String]) -> String {
+    let some = keys.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = keys.len().saturating_sub(NAMED);
+    if more == 0 { some } else { format!("{some} and {more} more") }
+}
+
 fn judge(found: &Found, patient: &Patient<'_>) -> Remark {
     let Found { looked, whole, endless, foreign } = found;
     let extent = if *whole { "all" } else { "not all" };
     let prefix = &patient.config.prefix;
-    let saw = format!("looked at {looked} keys that begin with {prefix:?}, {extent} of them");
+    let looked = counted(*looked, "key");
+    let saw = format!("looked at {looked} that begin with {prefix:?}, {extent} of them");
     if endless.is_empty() && foreign.is_empty() {
         return KEYS.fine(format!("{saw}; each ends by itself"));
     }
-    let named = |keys: &[String]| keys.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let mut parts = Vec::new();
-    if !foreign.is_empty() {
-        parts.push(format!("{} are no locks: {}", foreign.len(), named(foreign)));
-    }
-    if !endless.is_empty() {
-        parts.push(format!("{} never end: {}", endless.len(), named(endless)));
-    }
+    let parts = [("no lock", foreign), ("without an end", endless)];
+    let parts =
+        parts.iter().filter(|(_, keys)| !keys.is_empty()).map(|(what, keys)| format!("{what}: {}", named(keys)));
     let change = "?prefix=bandog: in the URL of every client; or remove those keys, if nobody needs them (UNLINK)";
-    KEYS.risky(format!("{saw}; {}", parts.join("; "))).change(change)
+    KEYS.risky(format!("{saw}; {}", parts.collect::<Vec<_>>().join("; "))).change(change)
 }

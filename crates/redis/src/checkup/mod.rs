@@ -29,7 +29,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bandog_core::checkup::{Check, Checkup, Pace, Remark};
-use bandog_core::store::StoreError;
+use bandog_core::store::{StoreError, StoreErrorKind};
 
 use crate::config::RedisConfig;
 
@@ -87,6 +87,10 @@ pub async fn checkup(config: &RedisConfig, pace: &Pace) -> Result<Checkup, Store
         }
     };
     let said = Said::ask(&patient).await;
+    if let Some(why) = said.silence() {
+        let message = format!("{config} cannot be reached: {why}");
+        return Err(StoreError::not_executed(StoreErrorKind::Unavailable, message));
+    }
     // The clock is watched for a second: time enough for all the rest.
     let (clock, rest) = both(clock::watch(&patient), trials(&patient, &said)).await;
     found.remarks = rest;

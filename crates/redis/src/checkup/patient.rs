@@ -10,6 +10,7 @@ use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
 use redis::{Client, Cmd, RedisError, cmd};
 
+use super::words::LOST;
 use crate::clock;
 use crate::config::RedisConfig;
 use crate::topology::Link;
@@ -48,7 +49,7 @@ impl<'a> Patient<'a> {
     pub(super) async fn ask(&self, commands: Vec<Cmd>) -> Vec<Value> {
         let count = commands.len();
         let asked = tokio::time::timeout(self.patience(), self.link.clone().start(commands)).await;
-        let lost = |why: String| vec![Value::Error(format!("LOST {why}")); count];
+        let lost = |why: String| vec![Value::Error(format!("{LOST} {why}")); count];
         match asked {
             Ok(Ok(answers)) if answers.len() == count => answers,
             Ok(Ok(answers)) => answers.into_iter().chain(lost("no answer".to_owned())).take(count).collect(),

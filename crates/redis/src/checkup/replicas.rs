@@ -1,6 +1,6 @@
 //! Replicas: what a failover forgets, and whether the server waits for replicas that are not there.
 
-use bandog_core::checkup::{Check, Remark};
+use bandog_core::checkup::{Check, Remark, counted};
 
 use super::said::Said;
 
@@ -17,18 +17,24 @@ pub(super) fn replication(said: &Said) -> Remark {
     let good = said.number("min_slaves_good_slaves").unwrap_or(replicas);
     match (replicas, needed) {
         (_, Some(needed)) if good < needed => REPLICATION
-            .wrong(format!("{good} good replicas, and min-replicas-to-write is {needed}: it refuses writes"))
+            .wrong(format!(
+                "{}, and min-replicas-to-write is {needed}: it refuses writes",
+                counted(good, "good replica")
+            ))
             .change(format!("CONFIG SET min-replicas-to-write {good} (or put the replicas right)")),
         (0, _) => REPLICATION.fine("no replicas: nothing takes over, and nothing is forgotten by that"),
-        (_, Some(0)) => REPLICATION.risky(format!("{replicas} replicas, and min-replicas-to-write is 0")).change(
-            "CONFIG SET min-replicas-to-write 1 (leave it where replicas are only backups, and never take over)",
-        ),
+        (_, Some(0)) => {
+            REPLICATION.risky(format!("{}, and min-replicas-to-write is 0", counted(replicas, "replica"))).change(
+                "CONFIG SET min-replicas-to-write 1 (leave it where replicas are only backups, and never take over)",
+            )
+        }
         (_, Some(needed)) => {
-            REPLICATION.fine(format!("{replicas} replicas, {good} of them good, {needed} needed to write"))
+            REPLICATION.fine(format!("{}, {good} of them good, {needed} needed to write", counted(replicas, "replica")))
         }
         (_, None) => {
             let mut remark = said.no_setting(REPLICATION);
-            remark.saw = format!("{replicas} replicas; how many it needs to write is not known: {}", remark.saw);
+            remark.saw =
+                format!("{}; how many it needs to write is not known: {}", counted(replicas, "replica"), remark.saw);
             remark
         }
     }

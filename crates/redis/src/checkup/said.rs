@@ -39,6 +39,7 @@ pub(super) struct Said {
 #[derive(Debug, Clone)]
 struct Gap {
     why: String,
+    is_silence: bool,
     change: Option<String>,
 }
 
@@ -49,7 +50,7 @@ impl Said {
         let mut answers = patient.ask([command(&["INFO"])].into_iter().chain(settings).collect()).await.into_iter();
         let gap = |word: &str, rule: &str, text: &str| {
             let change = text.starts_with("NOPERM").then(|| allow(patient.config, rule));
-            Some(Gap { why: format!("{word} is refused ({})", words::plain(text)), change })
+            Some(Gap { why: words::refusal(word, text), is_silence: text.starts_with(words::LOST), change })
         };
         let mut said = Self::default();
         match answers.next() {
@@ -64,6 +65,12 @@ impl Said {
             }
         }
         said
+    }
+
+    /// Why the very first question had no answer: then nobody is there.
+    pub(super) fn silence(&self) -> Option<&str> {
+        let gap = self.no_info.as_ref().filter(|gap| gap.is_silence);
+        gap.map(|gap| gap.why.as_str())
     }
 
     /// A field of INFO.

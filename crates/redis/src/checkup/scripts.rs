@@ -9,6 +9,7 @@ use bandog_core::lease::Lease;
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Op, Patience, Release, Verdict};
+use bandog_core::store::StoreErrorKind;
 use bandog_core::time::{LeaseTime, RunId};
 use redis::cmd;
 
@@ -69,8 +70,12 @@ impl<'a> Trial<'a> {
         // The first pair teaches the server the scripts.
         if let Err(wrong) = self.pair(true).await {
             let error = unreadable(self.patient.config, None, wrong);
-            return LOCKING
-                .wrong(format!("a lock could not be acquired and released: {}", words::plain(&error.message)));
+            if error.kind == StoreErrorKind::Denied {
+                return LOCKING
+                    .wrong("a lock could not be acquired and released: a permission is missing, see permissions");
+            }
+            let message = error.message.replace(&format!("{}: ", self.patient.config), "");
+            return LOCKING.wrong(format!("a lock could not be acquired and released: {}", words::plain(&message)));
         }
         let (before, begin) = (self.spent().await, clock::now());
         let mut pairs = 0;

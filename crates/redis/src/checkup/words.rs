@@ -1,5 +1,8 @@
 //! Sizes, shares and the server's own words, as remarks show them.
 
+/// What an answer of our own begins with, where the server gave none.
+pub(super) const LOST: &str = "LOST";
+
 /// Bytes, roughly.
 pub(super) fn bytes(count: u64) -> String {
     let units = [(30, "GB"), (20, "MB"), (10, "kB")];
@@ -20,6 +23,14 @@ pub(super) fn percent(part: u64, whole: u64) -> u64 {
 /// The server's words on one line, without control characters.
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|character| !character.is_control()).take(200).collect()
+}
+
+/// What is said of a question that was refused, or had no answer.
+pub(super) fn refusal(word: &str, text: &str) -> String {
+    match text.strip_prefix(LOST) {
+        Some(why) => format!("{word} has no answer:{}", plain(why)),
+        None => format!("{word} is refused ({})", plain(text)),
+    }
 }
 
 /// Bytes as text, without control characters.

@@ -132,3 +132,19 @@ fn a_name_of_another_machine_without_tls_is_risky() {
         assert_eq!(ailing(&found), ["tls"]);
     });
 }
+
+#[test]
+fn a_server_that_goes_away_at_once_is_not_there() {
+    if_possible(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (config, _) = RedisConfig::from_url(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // It greets, and is gone before the first question is answered.
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all(b"%1\r\n+proto\r\n:3\r\n").await;
+        });
+        let error = checkup(&config, &Pace::default()).await.unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::Unavailable, "{error}");
+    });
+}

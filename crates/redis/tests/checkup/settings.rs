@@ -65,13 +65,13 @@ fn a_replica_is_wrong_and_names_its_master() {
         assert_eq!(ailing(&found), ["role", "locking"]);
 
         let found = examine(&master.url()).await;
-        told(&found, "replication", Risky, &["1 replicas", "min-replicas-to-write is 0"]);
+        told(&found, "replication", Risky, &["1 replica,", "min-replicas-to-write is 0"]);
         assert_eq!(ailing(&found), ["replication"]);
         let _: String = master.run("CONFIG SET min-replicas-to-write 1");
         assert_eq!(ailing(&examine(&master.url()).await), Vec::<&str>::new());
         let _: String = master.run("CONFIG SET min-replicas-to-write 2");
         let found = examine(&master.url()).await;
-        told(&found, "replication", Wrong, &["1 good replicas", "is 2"]);
+        told(&found, "replication", Wrong, &["1 good replica,", "is 2"]);
         told(&found, "locking", Wrong, &["NOREPLICAS"]);
         assert_eq!(ailing(&found), ["replication", "locking"]);
     });

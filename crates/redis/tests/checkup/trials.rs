@@ -37,7 +37,7 @@ fn a_server_that_falls_silent_is_wrong_and_the_checkup_ends() {
         let pace = bandog_core::checkup::Pace { response_timeout: ms(300), ..Default::default() };
         let found = soon("the checkup", bandog_redis::checkup(&config, &pace)).await.unwrap();
         soon("a ping", held).await.unwrap();
-        told(&found, "latency", Wrong, &["not answered within"]);
+        told(&found, "latency", Wrong, &["a ping has no answer"]);
     });
 }
 

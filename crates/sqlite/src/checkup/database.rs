@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::checkup::{Check, Pace, Remark, brief};
+use bandog_core::checkup::{Check, Pace, Remark, brief, counted};
 use bandog_core::store::Outcome;
 
 use crate::busy::monotonic;
@@ -58,7 +58,8 @@ fn whole(place: &Place, link: &Link) -> Remark {
     match checked {
         Ok(lines) if lines == ["ok"] => {
             let locks: i64 = link.connection.query_row(locks, [], |row| row.get(0)).unwrap_or(0);
-            DATABASE.fine(format!("whole; {locks} locks in it"))
+            let locks = counted(locks.unsigned_abs(), "lock");
+            DATABASE.fine(format!("whole; {locks} in it"))
         }
         Ok(lines) => DATABASE
             .wrong(format!("it is damaged: {}", lines.join("; ").escape_debug()))

@@ -25,11 +25,12 @@ pub(super) const CLOCK: Check =
 const SYNCS: u32 = 5;
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
-pub(super) fn syncing(place: &Place, pace: &Pace) -> Remark {
+/// Nothing where there is no directory yet.
+pub(super) fn syncing(place: &Place, pace: &Pace) -> Option<Remark> {
     if !place.directory().is_dir() {
-        return SYNCING.unknown("its directory is not there yet");
+        return None;
     }
-    match longest_sync(place.directory()) {
+    Some(match longest_sync(place.directory()) {
         Ok(longest) if longest < pace.response_timeout / 4 => {
             SYNCING.fine(format!("{SYNCS} writes were synced; the longest took {}", brief(longest)))
         }
@@ -37,7 +38,7 @@ pub(super) fn syncing(place: &Place, pace: &Pace) -> Remark {
             .risky(format!("syncing a page took {}", brief(longest)))
             .change("sqlite:PATH on a faster or less busy disk, or a longer response_timeout"),
         Err(error) => SYNCING.unknown(format!("no file could be written beside it: {error}")),
-    }
+    })
 }
 
 /// A file of our own that is removed again, whatever happens.

@@ -43,7 +43,8 @@ pub fn checkup(path: impl AsRef<Path>, pace: &Pace) -> Checkup {
         system::space(&place),
     ]);
     found.remarks.extend(database::examine(&place, pace));
-    found.remarks.extend([machine::syncing(&place, pace), machine::waking(), machine::boot(), machine::clock()]);
+    found.remarks.extend(machine::syncing(&place, pace));
+    found.remarks.extend([machine::waking(), machine::boot(), machine::clock()]);
     found
 }
 
