@@ -52,7 +52,7 @@ const MISTAKES: [Mistake; 15] = [
     ("a hand-off keeps the place", &[("waiting - 1, fairs - fair, head + 1", "waiting, fairs - fair, head + 1")]),
     ("whoever joins goes to the front", &[("waiting > 0 and head or place, place,", "place, place,")]),
     ("a claim follows any stamp", &[("if c.after and c.after ~= last then", "if false then")]),
-    ("a claim follows a hold that was revoked", &[("if v and read('>I8', v, 9) == c.after then", "if false then")]),
+    ("a claim follows a hold that was revoked", &[("if stamp == c.after then", "if false then")]),
     ("the last in the queue leaves and stays the tail", &[("    r.tail = before\n", "")]),
 ];
 
