@@ -93,7 +93,10 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
     if is_run && error.kind() == ErrorKind::UnknownArgument {
         text = format!("{text}\nThe command comes after two dashes: bandog run NAME -- COMMAND [ARG]...");
     }
-    say_plainly(&Failure::usage(text), wants_json(args))
+    let failure = Failure::usage(text);
+    // It has explained itself.
+    failure.say(wants_json(args), true);
+    failure.exit
 }
 
 fn perform(cli: &Cli, settings: &Settings) -> Exit {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::buckets::Bucket;
 use super::figures::Figures;
-use super::units::{grouped, length, micros, percent};
+use super::units::{grouped, length, micros, percent, round};
 use super::{Plan, word};
 use crate::args::Scenario;
 use crate::failure::Failure;
@@ -139,8 +139,7 @@ fn block(screen: Screen, scenario: Scenario, figures: &Figures) -> Vec<String> {
 fn histogram(screen: Screen, figures: &Figures, room: usize) -> Vec<String> {
     let most = figures.buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
     let line = |bucket: &Bucket| {
-        let end =
-            bucket.to.map_or_else(|| "more".to_owned(), |to| format!("< {}", length(to, screen.sign("µs", "us"))));
+        let end = bucket.to.map_or_else(|| "more".to_owned(), |to| format!("< {}", round(to, screen.sign("µs", "us"))));
         let share = percent(bucket.count, figures.operations);
         let bar = screen.paint(Ink::Good, &bar(screen, bucket.count, most, room));
         format!("{end:>END$} {share:>SHARE$} {bar}").trim_end().to_owned()

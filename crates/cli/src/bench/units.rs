@@ -2,19 +2,30 @@
 
 /// A time with three digits. `micro` is how the screen writes a millionth of a second.
 pub(crate) fn length(nanos: u64, micro: &str) -> String {
-    let value = nanos as f64;
-    let (value, unit) = match nanos {
-        0..1_000 => return format!("{nanos}ns"),
-        1_000..1_000_000 => (value / 1e3, micro),
-        1_000_000..1_000_000_000 => (value / 1e6, "ms"),
-        _ => (value / 1e9, "s"),
-    };
+    let (value, unit) = scaled(nanos, micro);
     let digits = match value {
+        _ if nanos < 1_000 => 0,
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,
         _ => 0,
     };
     format!("{value:.digits$}{unit}")
+}
+
+/// The same for a round number, without zeros that say nothing.
+pub(crate) fn round(nanos: u64, micro: &str) -> String {
+    let (value, unit) = scaled(nanos, micro);
+    format!("{value}{unit}")
+}
+
+fn scaled(nanos: u64, micro: &str) -> (f64, &str) {
+    let value = nanos as f64;
+    match nanos {
+        0..1_000 => (value, "ns"),
+        1_000..1_000_000 => (value / 1e3, micro),
+        1_000_000..1_000_000_000 => (value / 1e6, "ms"),
+        _ => (value / 1e9, "s"),
+    }
 }
 
 /// Digits in groups of three.
@@ -56,6 +67,12 @@ mod tests {
         let all: Vec<String> = all.into_iter().map(|nanos| length(nanos, "µs")).collect();
         assert_eq!(all, ["7ns", "999ns", "1.50µs", "15.8µs", "158µs", "1.23ms", "45.6ms", "3.00s", "75.0s"]);
         assert_eq!(length(158_240, "us"), "158us");
+    }
+
+    #[test]
+    fn round_numbers_have_no_zeros_behind() {
+        let all = [8, 1_000, 1_500, 150_000, 1_200_000, 10_000_000, 8_200_000_000].map(|nanos| round(nanos, "us"));
+        assert_eq!(all, ["8ns", "1us", "1.5us", "150us", "1.2ms", "10ms", "8.2s"]);
     }
 
     #[test]

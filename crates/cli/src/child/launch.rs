@@ -1,7 +1,7 @@
 //! The launcher: sets up what must be set up inside the process, and becomes the command. Started by the supervisor.
 //!
-//! Invariants: the command never runs without a living supervisor, nor with files of ours; when it cannot be run, one
-//! line on standard error says why, and the exit code is a shell's.
+//! Invariants: the command never runs without a living supervisor, nor with files of ours; when it cannot be run, a
+//! message on standard error says why, and the exit code is a shell's.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::terminal;
+use crate::failure::explanation;
 
 /// As shells have it: there is no such command.
 const NOT_FOUND: u8 = 127;
@@ -39,8 +40,10 @@ pub(super) fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     }
     let error = Command::new(&program).args(args).exec();
     let (code, why) = explain(&program, &error);
+    let more = explanation(if code == NOT_FOUND { "not_found" } else { "not_executable" }.into(), None);
+    let said = [b"bandog: ", program.as_bytes(), b": ", why.as_bytes(), b"\n", more.as_bytes()].concat();
     // Nothing is left to tell it to if standard error is closed.
-    let _ = io::stderr().write_all(&[b"bandog: ", program.as_bytes(), b": ", why.as_bytes(), b"\n"].concat());
+    let _ = io::stderr().write_all(&said);
     ExitCode::from(code)
 }
 

@@ -247,6 +247,18 @@ fn at_a_terminal(stage: &Stage, words: &str, answer: &str) -> (Option<i32>, Stri
     (outcome.code, outcome.out)
 }
 
+/// What is not plainly this machine counts as another; Linux takes this address to the server all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_on_another_machine_is_left_alone_without_a_yes() {
+    let Some(server) = Server::if_installed() else { return };
+    let stage = Stage::new();
+    let url = format!("redis://0.0.0.0:{}", server.port);
+    let line = |words: &str| stage.line("bench --for 0.1s --only uncontended").words(words).env("BANDOG_STORE", &url);
+    line("").run().is(64).prints("").says("is on another machine, and what else it serves cannot be seen from here.");
+    line("-y").run().is(0).silent().done();
+}
+
 #[test]
 fn a_terminal_is_asked_and_shows_how_far_it_is() {
     let stage = Stage::new();

@@ -24,6 +24,7 @@ mod pages;
 mod running;
 mod secrets;
 mod signals;
+mod snapshots;
 mod stage;
 mod store;
 mod tickets;
