@@ -75,7 +75,7 @@ servers! {
          "change: CONFIG SET maxmemory-policy noeviction", "19 fine, 0 risky, 1 wrong"];
     a_server_that_saves_nothing_is_risky: Server::with(&["--maxmemory", "256mb"]), Server::url, [0, 1],
         ["! persistence    nothing is saved", "change: CONFIG SET appendonly yes", "19 fine, 1 risky, 0 wrong"];
-    a_replica_without_a_master_is_wrong: good_but(&["--replicaof", "127.0.0.1 1"]), Server::url, [1, 1],
+    a_replica_without_a_master_is_wrong: good_but(&["--replicaof", "127.0.0.1", "1"]), Server::url, [1, 1],
         ["✗ role           it is a slave", "change: use its master: redis://127.0.0.1:1", "✗ locking        "];
     a_server_that_waits_for_replicas_is_wrong: good_but(&["--min-replicas-to-write", "1"]), Server::url, [1, 1],
         ["✗ replication    0 good replicas", "NOREPLICAS"];
@@ -91,7 +91,7 @@ servers! {
     a_key_that_never_ends_is_risky: prepared(good_but(&[]), &["SET lock:note hello"]), Server::url, [0, 1],
         ["! keys           looked at 1 key ", "lock:note (string)"];
     a_server_for_everybody_is_wrong:
-        good_but(&["--bind", "127.0.0.1 -192.0.2.1", "--protected-mode", "no"]), Server::url, [1, 1],
+        good_but(&["--bind", "127.0.0.1", "-192.0.2.1", "--protected-mode", "no"]), Server::url, [1, 1],
         ["✗ login          no password is needed", "change: CONFIG SET requirepass "];
     a_server_that_cuts_connections_is_risky: good_but(&["--timeout", "5"]), Server::url, [0, 1],
         ["! timeout        connections are cut after 5 s", "change: CONFIG SET timeout 0"];

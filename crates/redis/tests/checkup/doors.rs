@@ -14,7 +14,7 @@ use crate::{ailing, examine, good_but, told};
 fn a_server_that_lets_everybody_in_is_wrong() {
     if_possible(async {
         // An address that this machine does not have: the server would listen there, and cannot.
-        let server = good_but(&["--bind", "127.0.0.1 -192.0.2.1", "--protected-mode", "no"]);
+        let server = good_but(&["--bind", "127.0.0.1", "-192.0.2.1", "--protected-mode", "no"]);
         let found = examine(&server.url()).await;
         told(&found, "login", Wrong, &["no password is needed", "protected-mode is no", "192.0.2.1"]);
         assert_eq!(ailing(&found), ["login"]);

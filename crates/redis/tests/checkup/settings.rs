@@ -26,7 +26,7 @@ fn a_server_that_saves_nothing_is_risky() {
         let _: String = server.run(remark.change.as_ref().unwrap());
         assert_eq!(ailing(&found), ["persistence"]);
         assert_eq!(ailing(&examine(&server.url()).await), Vec::<&str>::new());
-        let snapshots = Server::with(&["--maxmemory", "256mb", "--save", "3600 1"]);
+        let snapshots = Server::with(&["--maxmemory", "256mb", "--save", "3600", "1"]);
         told(&examine(&snapshots.url()).await, "persistence", Risky, &["snapshots only", "3600 1"]);
     });
 }
@@ -36,7 +36,7 @@ fn a_server_that_cannot_save_is_wrong() {
     if_possible(async {
         let gone = std::env::temp_dir().join(format!("bandog-gone-{}", std::process::id()));
         std::fs::create_dir_all(&gone).unwrap();
-        let server = Server::with(&["--save", "3600 1", "--dir", &gone.to_string_lossy()]);
+        let server = Server::with(&["--save", "3600", "1", "--dir", &gone.to_string_lossy()]);
         std::fs::remove_dir_all(&gone).unwrap();
         let _: String = server.run("BGSAVE");
         let has_failed = || server.run::<String>("INFO persistence").contains("rdb_last_bgsave_status:err");
@@ -123,7 +123,7 @@ fn a_server_that_cuts_quiet_connections_is_risky() {
 #[test]
 fn a_small_buffer_for_news_and_few_connections_are_told() {
     if_possible(async {
-        let server = good_but(&["--client-output-buffer-limit", "pubsub 64kb 16kb 60"]);
+        let server = good_but(&["--client-output-buffer-limit", "pubsub", "64kb", "16kb", "60"]);
         let found = examine(&server.url()).await;
         told(&found, "news-buffer", Risky, &["64.0 kB at once"]);
         assert_eq!(ailing(&found), ["news-buffer"]);

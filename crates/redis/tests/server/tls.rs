@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use bandog_core::checkup::{Fitness, Pace};
 use bandog_core::store::StoreErrorKind;
-use bandog_redis::{RedisConfig, RedisStore};
+use bandog_redis::{RedisConfig, RedisStore, checkup};
 
 use crate::support::{Server, if_possible};
 
@@ -63,6 +64,15 @@ fn certificates_are_checked_on_both_sides() {
         assert!(matches!(nameless.kind, StoreErrorKind::Denied | StoreErrorKind::Unavailable), "{nameless}");
         let missing = connect(&format!("{url}?ca={ca}.missing")).await.unwrap_err();
         assert!(missing.message.contains("ca.crt.missing"), "{missing}");
+        let examined = |url: String| async move {
+            let (config, _) = RedisConfig::from_url(&url).unwrap();
+            checkup(&config, &Pace::default()).await.unwrap().about("tls").unwrap().clone()
+        };
+        assert_eq!(examined(whole.clone()).await.fitness, Fitness::Fine);
+        for wrong in [url.clone(), whole.replace("127.0.0.1", "localhost"), format!("{url}?ca={ca}.missing")] {
+            let remark = examined(wrong.clone()).await;
+            assert_eq!(remark.fitness, Fitness::Wrong, "{wrong}: {remark:?}");
+        }
         drop(server);
         std::fs::remove_dir_all(&directory).unwrap();
     });
