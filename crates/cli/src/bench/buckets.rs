@@ -100,6 +100,13 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_at_an_end_is_in_the_next_row() {
+        let times = recorded([10, 10, 15, 20, 20]);
+        let rows: Vec<_> = of(&times, 7).into_iter().map(|bucket| (bucket.to, bucket.count)).collect();
+        assert_eq!(rows, [(Some(12), 2), (Some(15), 0), (Some(18), 1), (Some(22), 2), (None, 0)]);
+    }
+
+    #[test]
     fn what_lies_far_off_is_counted_at_the_ends() {
         let times = recorded(std::iter::repeat_n(105_000, 998).chain([9, 7_000_000_000]));
         let buckets = of(&times, 7);
