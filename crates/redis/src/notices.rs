@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_notice_names_the_lock_and_its_holder() {
-        let id = PublicId::from_bits(77);
+        let id = PublicId::from_bits(77 << 32);
         let text = format!(r#"{{"lockKey":"lock:a","releaseTime":1,"holder":"{id}"}}"#);
         let notice = message("lock:release:a:b", &text).unwrap();
         assert_eq!((notice.name.as_str(), notice.holder), ("a:b", Some(id)));

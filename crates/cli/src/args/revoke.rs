@@ -1,5 +1,6 @@
 //! `bandog break`.
 
+use bandog::PublicId;
 use clap::Args;
 
 use super::StoreArgs;
@@ -17,7 +18,7 @@ pub struct Break {
     pub reason: String,
     /// Only this holder, by its id in bandog show [default: all of them]
     #[arg(long, help_heading = "How", value_name = "ID")]
-    pub id: Option<String>,
+    pub id: Option<PublicId>,
     /// End the hold at once instead of asking: for a while two may believe that they hold the lock
     #[arg(long, help_heading = "How")]
     pub now: bool,

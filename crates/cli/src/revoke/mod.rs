@@ -49,14 +49,14 @@ pub(super) async fn look(locks: &Locks, name: &str) -> Result<Option<Entry>, Fai
 /// The holds that are meant, as they are now.
 fn targets(entry: &Entry, args: &Break) -> Result<Vec<Holding>, Failure> {
     let name = harmless(&args.name);
-    let meant = |holder: &&Holding| args.id.as_ref().is_none_or(|id| holder.id.to_string() == *id);
+    let meant = |holder: &&Holding| args.id.is_none_or(|id| holder.id == id);
     let targets: Vec<Holding> = entry.holders.iter().filter(meant).cloned().collect();
-    let why = match (&args.id, entry.holders.is_empty()) {
+    let why = match (args.id, entry.holders.is_empty()) {
         _ if !targets.is_empty() => return Ok(targets),
         (_, true) => format!("{name}: nobody holds it, so there is nothing to break"),
         (Some(id), false) => {
             let ids: Vec<String> = entry.holders.iter().map(|holder| holder.id.to_string()).collect();
-            format!("{name}: {} does not hold it; {} does", harmless(id), ids.join(", "))
+            format!("{name}: {id} does not hold it; {} does", ids.join(", "))
         }
         (None, false) => return Ok(targets),
     };

@@ -1,10 +1,10 @@
 //! What is about to be broken, in full, and whether that is meant.
 
-use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use super::show;
 use crate::args::Break;
+use crate::ask;
 use crate::entry::{Entry, Holding};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,21 +15,19 @@ use crate::screen::{Ink, Screen, harmless};
 /// Goes on after a yes.
 pub(super) fn ask(entry: &Entry, targets: &[Holding], args: &Break) -> Result<(), Failure> {
     let screen = Screen::stderr();
-    if !std::io::stdin().is_terminal() {
-        let why = "standard input is no terminal, so nobody can be asked whether this is meant; say --yes if it is";
+    if !ask::can_answer() {
+        let why = "there is no terminal, so nobody can be asked whether this is meant; say --yes if it is";
         return Err(Failure::usage(format!("{}: {why}", harmless(&args.name))));
     }
-    write(&scene(screen, entry, targets, args));
-    let mut answer = String::new();
-    // An end of input is a no.
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(Failure::new("declined", Exit::Declined, format!("{}: not broken", harmless(&args.name)))),
+    let (scene, question) = scene(screen, entry, targets, args);
+    write(&scene);
+    if ask::agrees(&question) {
+        return Ok(());
     }
+    Err(Failure::new("declined", Exit::Declined, format!("{}: not broken", harmless(&args.name))))
 }
 
-fn scene(screen: Screen, entry: &Entry, targets: &[Holding], args: &Break) -> String {
+fn scene(screen: Screen, entry: &Entry, targets: &[Holding], args: &Break) -> (String, String) {
     let mut text = format!("{}\n", show::title(screen, entry));
     for line in show::holder_lines(screen, targets) {
         text += &format!("{line}\n");
@@ -39,7 +37,7 @@ fn scene(screen: Screen, entry: &Entry, targets: &[Holding], args: &Break) -> St
     let reason = harmless(args.reason.trim());
     text += &format!("\n{}\n", screen.paint(ink, &screen.wrap(&what, 0)));
     let holds = if targets.len() == 1 { "this hold".to_owned() } else { format!("these {} holds", targets.len()) };
-    text + &format!("Break {holds} because \"{reason}\"? [y/N] ")
+    (text, format!("Break {holds} because \"{reason}\"?"))
 }
 
 /// What follows from a yes.

@@ -119,7 +119,7 @@ pub(crate) fn now(stage: &Stage, _: &str) {
 
 pub(crate) fn yes(stage: &Stage, _: &str) {
     let job = stage.hold("");
-    stage.line("break job --reason test").run().is(64).says("standard input is no terminal").says("say --yes");
+    stage.line("break job --reason test").run().is(64).says("there is no terminal").says("say --yes");
     assert!(!job.is_over());
     stage.line("break job -y --reason test").run().is(0);
     job.wait().is(90);

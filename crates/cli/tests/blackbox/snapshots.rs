@@ -11,6 +11,8 @@ use crate::stage::Stage;
 /// Replacements, in their order.
 const FILTERS: &[(&str, &str)] = &[
     (r"redis\+unix://\S*/socket(\?db=0)?|sqlite:\S+?\.db", "[STORE]"),
+    (r"uid \d+", "uid [NUMBER]"),
+    (r"/tmp/bandog-test-\d+-\d+", "[FOLDER]"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)", "[TIME]"),
     (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "[TIME]"),
     (r#""(\w+_(?:ms|us))": [\d.]+"#, r#""$1": "[NUMBER]""#),
@@ -36,12 +38,15 @@ fn cast(stage: &Stage) -> Cast<'_> {
     stage.await_waiters(1);
     let second = stage.line("run --label third --fair job").sh("read _").piped().start();
     stage.await_waiters(2);
-    let shown: Value = serde_json::from_str(&stage.line("show --json job").run().is(0).out).unwrap();
-    let of = |list: &str| {
-        shown[list].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    let ids = [of("holders"), of("waiters")].concat();
+    let ids = ids_of(stage);
     Cast { _holder: holder, _waiters: [first, second], ids }
+}
+
+/// The public ids of `job`'s holders and waiters.
+fn ids_of(stage: &Stage) -> Vec<String> {
+    let shown: Value = serde_json::from_str(&stage.line("show --json job").run().is(0).out).unwrap();
+    let lists = ["holders", "waiters"].map(|list| shown[list].as_array().unwrap().clone()).concat();
+    lists.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Keeps or compares what was printed.
@@ -159,4 +164,100 @@ fn an_explanation() {
     let stage = Stage::new();
     snapshot("explain", &[], &whole(&stage.line("explain").run()));
     snapshot("explain-busy", &[], &whole(&stage.line("explain busy").run()));
+}
+
+#[test]
+fn changes_as_they_happen() {
+    Stage::each(|stage| {
+        for (name, options) in
+            [(if stage.server.is_some() { "watch-redis" } else { "watch-sqlite" }, ""), ("watch-json", "--json")]
+        {
+            let watch = stage.line(&format!("watch --every 50ms {options}")).start();
+            if options.is_empty() {
+                watch.await_err("watching")
+            } else {
+                watch.await_out("watching")
+            };
+            let job = stage.hold("--label nightly");
+            watch.await_out("nightly");
+            let next = stage.line("run --label second job").sh("read _").piped().start();
+            watch.await_out("second");
+            let ids = ids_of(stage);
+            job.finish().is(0);
+            watch.await_out("handed");
+            watch.signal(rustix::process::Signal::INT);
+            let seen = watch.wait().is(0);
+            snapshot(name, &ids, &if options.is_empty() { whole(&seen) } else { spread(&seen) });
+            next.finish();
+        }
+    });
+}
+
+/// What a machine happens to measure, or to be, is in no picture.
+const MEASURED: &[&str] = &[
+    "memory",
+    "latency",
+    "slow-commands",
+    "clock",
+    "locking",
+    "delivery",
+    "space",
+    "syncing",
+    "file-system",
+    "version",
+    "connections",
+    "writing",
+];
+
+#[test]
+fn an_examination() {
+    for (store, stage) in
+        [("sqlite", Some(Stage::new())), ("redis", Stage::on_redis(&["--maxmemory-policy", "allkeys-lru"]))]
+    {
+        let Some(stage) = stage else { continue };
+        drop(stage.hold(""));
+        let seen = stage.line("doctor").run().is(0);
+        let blocks = seen
+            .out
+            .rsplit_once("\n\n")
+            .unwrap()
+            .0
+            .replace("\n?", "\n\u{0}?")
+            .replace("\n+", "\n\u{0}+")
+            .replace("\n!", "\n\u{0}!");
+        let is_measured =
+            |block: &&str| !MEASURED.iter().any(|about| block.get(2..).is_some_and(|rest| rest.starts_with(about)));
+        let kept: String = blocks.split('\u{0}').filter(is_measured).collect();
+        snapshot(&format!("doctor-{store}"), &[], &kept);
+        let mut objects: Vec<Value> = seen_json(&stage.line("doctor --json").run().is(0));
+        objects.retain(|object| object["about"].as_str().is_some_and(|about| !MEASURED.contains(&about)));
+        snapshot(&format!("doctor-{store}-json"), &[], &serde_json::to_string_pretty(&objects).unwrap());
+    }
+}
+
+#[test]
+fn a_measurement() {
+    Stage::each(|stage| {
+        let shape = |outcome: &Outcome<'_>| -> String {
+            let first = |line: &str| {
+                line.trim_start()
+                    .chars()
+                    .take_while(|sign| !sign.is_ascii_digit())
+                    .collect::<String>()
+                    .trim_end()
+                    .to_owned()
+            };
+            outcome.out.lines().skip(1).map(first).filter(|line| !line.is_empty()).map(|line| line + "\n").collect()
+        };
+        snapshot("bench", &[], &shape(&stage.line("bench --yes --for 0.2s").run().is(0)));
+        let keys: Vec<Vec<String>> = seen_json(&stage.line("bench --yes --for 0.2s --json").run().is(0))
+            .iter()
+            .map(|object| object.as_object().unwrap().keys().cloned().collect())
+            .collect();
+        snapshot("bench-json", &[], &serde_json::to_string_pretty(&keys).unwrap());
+    });
+}
+
+fn seen_json(outcome: &Outcome<'_>) -> Vec<Value> {
+    outcome.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
