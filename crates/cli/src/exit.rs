@@ -91,7 +91,7 @@ const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static s
 pub const TABLE: &[Row] = &[
     row("0..255", "run: the command's own code", &["run"]),
     row("128+N", "run: the command was ended by signal N", &["run"]),
-    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch"]),
+    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "top"]),
     row("3", "there is no such lock", &["show"]),
     row("64", "wrong arguments, options or configuration", &[]),
     row("69", "the store cannot be reached or used", &[]),

@@ -25,6 +25,7 @@ mod settings;
 mod show;
 mod signals;
 mod tickets;
+mod top;
 mod wait;
 mod watch;
 
@@ -116,6 +117,7 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| show::show(args, settings).await)
         }
         Command::Watch(args) => on_runtime(&plainly(&args.store), None, async |_| watch::watch(args, settings).await),
+        Command::Top(args) => on_runtime(&plainly(&args.store), None, async |_| top::top(args, settings).await),
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Explain { kind } => plain(explain::explain(kind.as_deref())),
         Command::Man { command } => plain(pages::man(command.as_deref())),

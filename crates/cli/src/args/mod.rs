@@ -17,7 +17,7 @@ pub use self::look::{Ls, Show, Sort};
 pub use self::run::{OnBusy, OnLost, Run};
 pub use self::store::{StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};
-pub use self::watch::{Looks, Watch};
+pub use self::watch::{Alerts, Looks, Top, Watch};
 use crate::exit;
 
 /// A lock around any program, and locks for scripts.
@@ -46,6 +46,8 @@ pub enum Command {
     Show(Show),
     /// Print what happens to locks, as it happens
     Watch(Watch),
+    /// Show locks on the whole screen, the most wanted first, as they change
+    Top(Top),
     /// Say why an error happens and what to do about it
     Explain {
         /// The kind of error, as its message names it; all kinds without one

@@ -38,7 +38,14 @@ impl Lookout {
         Self { locks, pattern, limit, clock, sights: BTreeMap::new(), beyond: 0, looked: false }
     }
 
-    pub(crate) fn sights(&self) -> impl Iterator<Item = (&LockName, &Sight)> {
+    /// Looks at other locks from the next look on, which then tells nothing.
+    pub(crate) fn turn_to(&mut self, pattern: &str) {
+        pattern.clone_into(&mut self.pattern);
+        self.sights.clear();
+        (self.beyond, self.looked) = (0, false);
+    }
+
+    pub(crate) fn sights(&self) -> impl Iterator<Item = (&LockName, &Sight)> + Clone {
         self.sights.iter()
     }
 

@@ -63,7 +63,7 @@ fn killed(stage: &Stage) {
 
 fn done(stage: &Stage) {
     let ticket = stage.line("acquire job").run().is(0).out;
-    for line in ["ls", "ls nothing*", "show job", "watch --for 0"] {
+    for line in ["ls", "ls nothing*", "show job", "watch --for 0", "top --json --for 0"] {
         stage.line(line).run().is(0);
     }
     for line in ["renew", "release"] {

@@ -24,5 +24,6 @@ mod signals;
 mod stage;
 mod store;
 mod tickets;
+mod top;
 mod waiting;
 mod watch;

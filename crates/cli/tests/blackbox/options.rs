@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{command, lock, look, output, pages, store, tickets, watch};
+use crate::{command, lock, look, output, pages, store, tickets, top, watch};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -104,6 +104,16 @@ options! {
     watch config: watch_config_names_the_file = watch::config;
     watch json: watch_json_is_one_object_per_change = watch::json;
     watch help: watch_help_shows_its_options = pages::help;
+    top pattern: top_pattern_chooses_names = watch::pattern;
+    top every: top_every_is_the_period_of_looks = watch::every;
+    top limit: top_limit_bounds_what_is_looked_at = watch::limit;
+    top for: top_for_ends_it = watch::lasting;
+    top alert_hold: top_alert_hold_tells_of_long_holds = top::alert_hold;
+    top alert_waiters: top_alert_waiters_tells_of_long_queues = top::alert_waiters;
+    top store: top_store_says_where_the_locks_are = watch::store;
+    top config: top_config_names_the_file = watch::config;
+    top json: top_json_is_one_snapshot_per_period = top::json;
+    top help: top_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
@@ -169,6 +179,6 @@ fn every_subcommand_is_walked_over() {
     let names: Vec<String> = bandog().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     assert_eq!(
         names,
-        ["run", "acquire", "renew", "release", "ls", "show", "watch", "explain", "completions", "man", "help"]
+        ["run", "acquire", "renew", "release", "ls", "show", "watch", "top", "explain", "completions", "man", "help"]
     );
 }
