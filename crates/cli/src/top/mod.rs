@@ -38,6 +38,9 @@ use crate::watch::{Event, Eyes, Report, end};
 /// For what is still under way when the user quits.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Pictures for notices come no faster.
+const BLINK: Duration = Duration::from_millis(50);
+
 pub(crate) async fn top(args: &Top, settings: &Settings) -> Result<Exit, Failure> {
     if !args.store.json && !std::io::stdout().is_terminal() {
         let text = "top draws on a terminal, and standard output is none: use bandog ls for a list, bandog watch for what \
@@ -67,6 +70,8 @@ struct View<'a> {
     eyes: Eyes,
     state: State,
     clock: Clock,
+    /// What happened since the last picture.
+    pending: Vec<Event>,
 }
 
 impl<'a> View<'a> {
@@ -75,7 +80,7 @@ impl<'a> View<'a> {
         let store = eyes.locks().health().store;
         let model = Model::new(store, &args.pattern, args.alerts, clock.now());
         let state = State::new(Screen::stdout(), model, clock.now());
-        let mut view = Self { args, eyes, state, clock };
+        let mut view = Self { args, eyes, state, clock, pending: Vec::new() };
         view.take(Vec::new());
         view
     }
@@ -92,10 +97,18 @@ impl<'a> View<'a> {
     }
 
     fn report(&mut self, report: Report) -> Vec<Event> {
+        let soon = self.clock.now().since(self.state.now) < BLINK;
         match report {
+            // Many notices make one picture; the next look shows the last of them.
+            Report::Heard(events) if soon => {
+                self.pending.extend(events.iter().cloned());
+                events
+            }
             Report::Looked(events) | Report::Heard(events) => {
                 self.state.model.trouble = None;
-                self.take(events.clone());
+                self.pending.extend(events.iter().cloned());
+                let pending = std::mem::take(&mut self.pending);
+                self.take(pending);
                 events
             }
             Report::Unanswered(error) => {
@@ -146,7 +159,8 @@ impl<'a> View<'a> {
                     self.done(done);
                     None
                 }
-                report = self.eyes.next(), if !self.state.paused => {
+                // Other locks are looked at once, though nothing changes after that.
+                report = self.eyes.next(), if !self.state.paused || self.eyes.due => {
                     self.report(report);
                     self.look_closer()
                 }
@@ -154,7 +168,7 @@ impl<'a> View<'a> {
             match wish {
                 None => {}
                 Some(Wish::Quit) => break,
-                Some(Wish::Filter(pattern)) => self.turn_to(&pattern).await,
+                Some(Wish::Filter(pattern)) => self.turn_to(&pattern),
                 Some(Wish::Show(lock)) => drop(errands.spawn(show(self.eyes.locks(), lock))),
                 Some(Wish::Break(breaking)) => drop(errands.spawn(break_holds(self.eyes.locks(), breaking))),
             }
@@ -180,10 +194,8 @@ impl<'a> View<'a> {
         }
     }
 
-    async fn turn_to(&mut self, pattern: &str) {
-        self.eyes.lookout.turn_to(pattern);
+    fn turn_to(&mut self, pattern: &str) {
+        self.eyes.turn_to(pattern);
         pattern.clone_into(&mut self.state.model.pattern);
-        let report = self.eyes.look().await;
-        self.report(report);
     }
 }

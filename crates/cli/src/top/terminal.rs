@@ -53,3 +53,36 @@ pub(crate) fn input() -> UnboundedReceiver<Input> {
     });
     receiver
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::Command;
+
+    use pty_process::blocking::{Command as PtyCommand, open};
+
+    use super::*;
+
+    const MARK: &str = "BANDOG_TEST_PANICS_AT_A_TERMINAL";
+
+    /// Started again at a terminal, this very test takes the terminal and panics.
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+        if std::env::var_os(MARK).is_some() {
+            let _taken = Taken::new().unwrap();
+            panic!("on purpose");
+        }
+        let (mut pty, pts) = open().unwrap();
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let name = "top::terminal::tests::a_panic_gives_the_terminal_back_before_it_is_told";
+        again.args(["--exact", name, "--nocapture"]).env(MARK, "1");
+        let mut child = PtyCommand::from(again).spawn(pts).unwrap();
+        let mut said = Vec::new();
+        // Fails when the last process has closed the terminal.
+        let _ = pty.read_to_end(&mut said);
+        assert!(!child.wait().unwrap().success());
+        let said = String::from_utf8_lossy(&said);
+        let at = |words: &str| said.find(words).unwrap_or_else(|| panic!("no {words:?} in {said:?}"));
+        assert!(at("\x1b[?1049h") < at("\x1b[?1049l") && at("\x1b[?1049l") < at("on purpose"), "{said:?}");
+    }
+}

@@ -27,6 +27,8 @@ pub(crate) struct Eyes {
     pub(crate) ears: Ears,
     pub(crate) url: String,
     looks: Interval,
+    /// Whether a look is due: its time has come, and it has not been finished.
+    pub(crate) due: bool,
     /// Whether to listen again: the store has just answered.
     again: bool,
 }
@@ -49,31 +51,35 @@ impl Eyes {
         let mut looks = interval(looks.every);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         looks.reset();
-        Ok(Self { lookout, ears, url, looks, again: false })
+        Ok(Self { lookout, ears, url, looks, due: false, again: false })
     }
 
     pub(crate) fn locks(&self) -> &Locks {
         &self.lookout.locks
     }
 
-    /// The next report. Dropped half-way, the look is gone with it, and the next one comes in its time.
+    /// Looks at other locks, as soon as it is asked for the next report.
+    pub(crate) fn turn_to(&mut self, pattern: &str) {
+        self.lookout.turn_to(pattern);
+        self.due = true;
+    }
+
+    /// The next report. Dropped half-way through a look, it begins with that look the next time.
     pub(crate) async fn next(&mut self) -> Report {
         if std::mem::take(&mut self.again) && self.ears.try_again().await {
             return Report::Hearing;
         }
-        tokio::select! {
-            _ = self.looks.tick() => self.look().await,
-            notice = self.ears.next() => match notice {
-                Some(notice) => self.lookout.heard(notice).await.map_or_else(Report::Unanswered, Report::Heard),
-                None => Report::Hearing,
-            },
+        if !self.due {
+            tokio::select! {
+                _ = self.looks.tick() => self.due = true,
+                notice = self.ears.next() => return match notice {
+                    Some(notice) => self.lookout.heard(notice).await.map_or_else(Report::Unanswered, Report::Heard),
+                    None => Report::Hearing,
+                },
+            }
         }
-    }
-
-    /// Looks now.
-    pub(crate) async fn look(&mut self) -> Report {
         let looked = self.lookout.look().await;
-        self.again = looked.is_ok();
+        (self.due, self.again) = (false, looked.is_ok());
         looked.map_or_else(Report::Unanswered, Report::Looked)
     }
 }
