@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use bandog::op::{HolderView, WaiterView};
+use bandog::op::{HolderView, RecordView, WaiterView};
 use bandog::{Kind, LockInfo, LockName, Mode, PublicId, Stamp, Token, Who};
 use serde_json::{Value, json};
 
@@ -54,9 +54,13 @@ impl Entry {
     }
 
     fn at(info: LockInfo, now: u64) -> Self {
-        let record = info.record;
+        Self::of(info.name, &info.record, now)
+    }
+
+    /// What a record showed at this time.
+    pub(crate) fn of(name: LockName, record: &RecordView, now: u64) -> Self {
         Self {
-            name: info.name,
+            name,
             kind: record.kind,
             last: record.last,
             holders: record.holders.iter().map(|holder| Holding::new(holder, now)).collect(),

@@ -96,7 +96,7 @@ const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static s
 pub const TABLE: &[Row] = &[
     row("0..255", "run: the command's own code", &["run"]),
     row("128+N", "run: the command was ended by signal N", &["run"]),
-    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "break", "doctor", "bench"]),
+    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "top", "break", "doctor", "bench"]),
     row("1", "the question was not answered with yes; nothing was done", &["break", "bench"]),
     row("1", "doctor: something is wrong (with --strict: or risky, or unknown)", &["doctor"]),
     row("3", "there is no such lock, or nobody holds it", &["show", "break"]),

@@ -29,6 +29,7 @@ mod settings;
 mod show;
 mod signals;
 mod tickets;
+mod top;
 mod wait;
 mod watch;
 
@@ -127,6 +128,7 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         }
         Command::Bench(args) => on_runtime(&plainly(&args.store), None, async |_| bench::bench(args, settings).await),
         Command::Watch(args) => on_runtime(&plainly(&args.store), None, async |_| watch::watch(args, settings).await),
+        Command::Top(args) => on_runtime(&plainly(&args.store), None, async |_| top::top(args, settings).await),
         Command::Completions { shell } => plain(pages::completions(*shell)),
         Command::Break(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| revoke::revoke(args, settings).await)

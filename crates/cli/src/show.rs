@@ -87,7 +87,8 @@ fn revocation_json(revocation: &Revocation) -> Value {
     })
 }
 
-fn print(out: &mut Out, screen: Screen, info: LockInfo) -> Result<(), Failure> {
+/// What is known of a lock, for people.
+pub(crate) fn print(out: &mut Out, screen: Screen, info: LockInfo) -> Result<(), Failure> {
     let revocations = info.record.revocations.clone();
     let entry = Entry::new(info);
     out.line(&title(screen, &entry))?;

@@ -83,6 +83,12 @@ fn a_watch_hears_of_releases_where_they_are_announced() {
     assert_eq!(event(&mut lines, "watching")["by"], "looks");
     silent.kill().unwrap();
     silent.wait().unwrap();
+    let told = run(&server, &["watch", "--for", "0"]);
+    assert!(
+        said(&told).contains("set announce=true in the URL of this command and of the processes"),
+        "{}",
+        said(&told)
+    );
     let (mut heard, mut lines) = watch(&server, "?announce=true", "1h");
     assert_eq!(event(&mut lines, "watching")["by"], "notices");
     let mut run = bandog(&server, PASSWORD, &["run", "job", "--", "sh", "-c", "echo $BANDOG_HOLDER"]);

@@ -14,6 +14,8 @@ mod jobs;
 mod namespaces;
 #[path = "terminal/scripts.rs"]
 mod scripts;
+#[path = "terminal/top.rs"]
+mod top;
 
 use hold::{Run, eventually};
 use pty::Screen;

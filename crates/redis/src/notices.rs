@@ -31,6 +31,20 @@ pub struct Notice {
     pub holder: Option<PublicId>,
 }
 
+impl Notice {
+    /// A notice as it would be heard, for tests of whoever listens.
+    ///
+    /// ```
+    /// use bandog_core::name::LockName;
+    /// let notice = bandog_redis::Notice::new(LockName::new("job")?, None);
+    /// assert_eq!(notice.name.as_str(), "job");
+    /// # Ok::<(), bandog_core::name::NameError>(())
+    /// ```
+    pub fn new(name: LockName, holder: Option<PublicId>) -> Self {
+        Self { name, holder }
+    }
+}
+
 /// Notices of releases, as clients with `announce=true` tell them. Some may be missed: it is for watching.
 ///
 /// ```no_run

@@ -23,7 +23,7 @@ pub use self::revoke::Break;
 pub use self::run::{OnBusy, OnLost, Run};
 pub use self::store::{StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};
-pub use self::watch::{Looks, Watch};
+pub use self::watch::{Alerts, Looks, Top, Watch};
 use crate::exit;
 
 /// A lock around any program, and locks for scripts.
@@ -52,6 +52,8 @@ pub enum Command {
     Show(Show),
     /// Print what happens to locks, as it happens
     Watch(Watch),
+    /// Show locks on the whole screen, the most wanted first, as they change
+    Top(Top),
     /// Take a lock away from whoever holds it
     Break(Break),
     /// Examine the store: is it fit for locks, and what should be changed?

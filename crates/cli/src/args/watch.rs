@@ -1,4 +1,4 @@
-//! Looking at locks as they change: `bandog watch`.
+//! Looking at locks as they change: `bandog watch` and `top`.
 
 use std::time::Duration;
 
@@ -20,9 +20,6 @@ pub struct Watch {
     /// What is looked at, and how often.
     #[command(flatten)]
     pub looks: Looks,
-    /// End by itself after this long [default: at Ctrl-C]
-    #[arg(id = "for", long = "for", help_heading = "How", value_name = "DUR", value_parser = duration)]
-    pub lasting: Option<Duration>,
     /// The store and its options.
     #[command(flatten)]
     pub store: StoreArgs,
@@ -38,6 +35,39 @@ pub struct Looks {
     /// Look at so many locks at most; it is said when there are more
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value = "10000")]
     pub limit: u32,
+    /// End by itself after this long [default: at Ctrl-C]
+    #[arg(id = "for", long = "for", value_name = "DUR", value_parser = duration)]
+    pub lasting: Option<Duration>,
+}
+
+/// `bandog top`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = exit::help("top"))]
+pub struct Top {
+    /// Only locks whose name matches: * any text, ? one sign, [a-z] one of these
+    #[arg(help_heading = "Arguments", default_value = "*")]
+    pub pattern: String,
+    /// What is looked at, and how often.
+    #[command(flatten)]
+    pub looks: Looks,
+    /// When to raise an alert.
+    #[command(flatten)]
+    pub alerts: Alerts,
+    /// The store and its options.
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// When to raise an alert. That a lease runs low and that a holder was asked to give up is always one.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Alerts")]
+pub struct Alerts {
+    /// Alert when a lock is held for longer than this
+    #[arg(long = "alert-hold", id = "alert_hold", value_name = "DUR", value_parser = duration, default_value = "5m")]
+    pub hold: Duration,
+    /// Alert when more than this many wait for a lock
+    #[arg(long = "alert-waiters", id = "alert_waiters", value_name = "N", default_value = "10")]
+    pub waiters: u32,
 }
 
 fn period(text: &str) -> Result<Duration, String> {

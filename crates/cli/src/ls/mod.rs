@@ -134,7 +134,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", harmless(word).replace('\'', "'\\''"))
 }
 
-fn row(entry: &Entry) -> Vec<Cell> {
+/// The fields of a lock, in the order of the columns.
+pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
     let name = Cell::new(harmless(entry.name.as_str())).ink(Ink::Strong);
     let waiters = match entry.waiters.len() {
         0 => Cell::new("0").ink(Ink::Faint),

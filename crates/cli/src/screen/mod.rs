@@ -79,6 +79,15 @@ impl Screen {
         Self { columns: Some(columns), colour: false, unicode: false }
     }
 
+    /// A part of this screen, so many columns wide, whose text is coloured by whoever draws it.
+    pub(crate) fn part(&self, columns: usize) -> Self {
+        Self { columns: Some(columns), colour: false, unicode: self.unicode }
+    }
+
+    pub(crate) fn has_colour(&self) -> bool {
+        self.colour
+    }
+
     pub(crate) fn columns(&self) -> Option<usize> {
         self.columns
     }
@@ -92,7 +101,7 @@ impl Screen {
     }
 
     /// The sign, or plain letters where the locale knows nothing else.
-    pub(crate) fn sign(&self, sign: &'static str, plain: &'static str) -> &'static str {
+    pub(crate) fn sign<T: ?Sized>(&self, sign: &'static T, plain: &'static T) -> &'static T {
         if self.unicode { sign } else { plain }
     }
 

@@ -114,12 +114,25 @@ impl Table {
     }
 
     pub(crate) fn head(&self) -> String {
-        let cells: Vec<Cell> = self.columns.iter().map(|column| Cell::new(column.head).ink(Ink::Faint)).collect();
-        self.row(&cells)
+        self.painted(self.head_spans())
     }
 
     pub(crate) fn row(&self, cells: &[Cell]) -> String {
-        let mut line = String::new();
+        self.painted(self.spans(cells))
+    }
+
+    fn painted(&self, spans: Vec<(Ink, String)>) -> String {
+        spans.iter().map(|(ink, text)| self.screen.paint(*ink, text)).collect()
+    }
+
+    pub(crate) fn head_spans(&self) -> Vec<(Ink, String)> {
+        let cells: Vec<Cell> = self.columns.iter().map(|column| Cell::new(column.head).ink(Ink::Faint)).collect();
+        self.spans(&cells)
+    }
+
+    /// A row in pieces, for whoever colours it in another way.
+    pub(crate) fn spans(&self, cells: &[Cell]) -> Vec<(Ink, String)> {
+        let mut spans = Vec::new();
         let shown = self.widths.iter().zip(self.columns).zip(cells);
         let mut pending = 0;
         for ((width, column), cell) in shown {
@@ -128,11 +141,11 @@ impl Table {
                 if self.screen.columns().is_some() { self.screen.cut(&cell.text, width) } else { cell.text.clone() };
             let blank = width.saturating_sub(text.width());
             let (before, after) = if column.right { (blank, 0) } else { (0, blank) };
-            line.push_str(&" ".repeat(pending + before));
-            line.push_str(&self.screen.paint(cell.ink, &text));
+            spans.push((Ink::Plain, " ".repeat(pending + before)));
+            spans.push((cell.ink, text));
             pending = after + GAP;
         }
-        line
+        spans
     }
 }
 

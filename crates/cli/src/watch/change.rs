@@ -143,7 +143,7 @@ impl Change {
             }
             Self::Expired { by, held } => format!("{}, held {}: its lease ran out", by.words(), short(*held)),
             Self::Ended { by, held, reason } => {
-                format!("{}, held {}, ended at once: {}", by.words(), short(*held), harmless(reason))
+                format!("{}, held {}, at once: {}", by.words(), short(*held), harmless(reason))
             }
             Self::Asked { by, reason } => format!("{} to give up: {}", by.words(), harmless(reason)),
             Self::Waits { by, waiters } => format!("{}; {}", by.words(), counted(*waiters)),

@@ -144,7 +144,7 @@ fn since(from: u64, to: u64) -> Duration {
     Duration::from_micros(to.saturating_sub(from))
 }
 
-fn party(holder: &HolderView) -> Party {
+pub(crate) fn party(holder: &HolderView) -> Party {
     Party { id: holder.id, who: Some(holder.who.clone()) }
 }
 

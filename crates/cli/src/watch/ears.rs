@@ -58,6 +58,15 @@ impl Ears {
         }
     }
 
+    /// The same where there is little room.
+    pub(crate) fn brief(&self, every: &str) -> String {
+        match self {
+            Self::Open(..) => format!("notices, and a look every {every}"),
+            Self::Deaf(..) => format!("a look every {every}; notices are on but cannot be heard"),
+            Self::None => format!("a look every {every}"),
+        }
+    }
+
     /// What would show more.
     pub(crate) fn advice(&self, url: &str) -> Option<&'static str> {
         let has_notices = url.starts_with("redis");

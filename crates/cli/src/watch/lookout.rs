@@ -38,7 +38,14 @@ impl Lookout {
         Self { locks, pattern, limit, clock, sights: BTreeMap::new(), beyond: 0, looked: false }
     }
 
-    pub(crate) fn sights(&self) -> impl Iterator<Item = (&LockName, &Sight)> {
+    /// Looks at other locks from the next look on, which then tells nothing.
+    pub(crate) fn turn_to(&mut self, pattern: &str) {
+        pattern.clone_into(&mut self.pattern);
+        self.sights.clear();
+        (self.beyond, self.looked) = (0, false);
+    }
+
+    pub(crate) fn sights(&self) -> impl Iterator<Item = (&LockName, &Sight)> + Clone {
         self.sights.iter()
     }
 
@@ -126,5 +133,65 @@ impl Lookout {
             self.sights.insert(name.clone(), sight);
         }
         changes.into_iter().map(|change| Event { at, lock: name.clone(), change }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lookout(pattern: &str, limit: usize) -> (Locks, Lookout) {
+        let locks = Locks::connect("memory:").await.unwrap();
+        (locks.clone(), Lookout::new(locks, pattern, limit))
+    }
+
+    async fn seen(lookout: &mut Lookout) -> Vec<String> {
+        let events = lookout.look().await.unwrap();
+        events.iter().map(|event| format!("{} {}", event.lock, event.change.word())).collect()
+    }
+
+    fn notice(name: &str) -> Notice {
+        Notice::new(LockName::new(name).unwrap(), Some(PublicId::from_bits(1)))
+    }
+
+    #[tokio::test]
+    async fn the_first_look_tells_nothing_and_the_next_what_changed() {
+        let (locks, mut lookout) = lookout("a*", 10).await;
+        let a = locks.mutex("a").acquire().await.unwrap();
+        let _b = locks.mutex("b").acquire().await.unwrap();
+        assert_eq!(seen(&mut lookout).await, Vec::<String>::new());
+        let _a2 = locks.mutex("a2").acquire().await.unwrap();
+        a.release().await.unwrap();
+        assert_eq!(seen(&mut lookout).await, ["a released", "a2 held"]);
+        assert_eq!((lookout.sights().count(), lookout.holders(), lookout.waiters()), (1, 1, 0));
+        lookout.turn_to("*");
+        assert_eq!(seen(&mut lookout).await, Vec::<String>::new(), "it looks at others for the first time");
+        assert_eq!(lookout.sights().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_had_no_room_is_not_news_when_it_gets_some() {
+        let (locks, mut lookout) = lookout("*", 1).await;
+        let a = locks.mutex("a").acquire().await.unwrap();
+        let _b = locks.mutex("b").acquire().await.unwrap();
+        seen(&mut lookout).await;
+        assert_eq!((lookout.sights().count(), lookout.beyond), (1, 1));
+        a.release().await.unwrap();
+        assert_eq!(seen(&mut lookout).await, ["a released"]);
+        assert_eq!(seen(&mut lookout).await, Vec::<String>::new(), "b has long been held");
+        assert_eq!((lookout.sights().count(), lookout.beyond), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_notice_is_about_one_lock_of_the_pattern() {
+        let (locks, mut lookout) = lookout("a*", 1).await;
+        assert!(lookout.heard(notice("a")).await.unwrap().is_empty(), "nothing was looked at yet");
+        let _a = locks.mutex("a").acquire().await.unwrap();
+        let _a2 = locks.mutex("a2").acquire().await.unwrap();
+        seen(&mut lookout).await;
+        assert!(lookout.heard(notice("b")).await.unwrap().is_empty());
+        let told = lookout.heard(notice("a2")).await.unwrap();
+        assert_eq!(told.iter().map(|event| event.change.word()).collect::<Vec<_>>(), ["released", "held"]);
+        assert_eq!(lookout.sights().count(), 1, "there is no room for it");
     }
 }

@@ -65,9 +65,15 @@ fn killed(stage: &Stage) {
 
 fn done(stage: &Stage) {
     let ticket = stage.line("acquire job").run().is(0).out;
-    for line in
-        ["ls", "ls nothing*", "show job", "doctor", "watch --for 0", "bench --yes --for 0.1s --only uncontended"]
-    {
+    for line in [
+        "ls",
+        "ls nothing*",
+        "show job",
+        "doctor",
+        "watch --for 0",
+        "top --json --for 0",
+        "bench --yes --for 0.1s --only uncontended",
+    ] {
         stage.line(line).run().is(0);
     }
     for line in ["renew", "release"] {

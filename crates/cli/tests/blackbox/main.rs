@@ -28,5 +28,6 @@ mod snapshots;
 mod stage;
 mod store;
 mod tickets;
+mod top;
 mod waiting;
 mod watch;

@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{bench, breaking, command, doctor, lock, look, output, pages, store, tickets, watch};
+use crate::{bench, breaking, command, doctor, lock, look, output, pages, store, tickets, top, watch};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -128,6 +128,16 @@ options! {
     bench config: bench_config_names_the_file = bench::config;
     bench json: bench_json_is_one_object_per_scenario = bench::json;
     bench help: bench_help_shows_its_options = pages::help;
+    top pattern: top_pattern_chooses_names = watch::pattern;
+    top every: top_every_is_the_period_of_looks = watch::every;
+    top limit: top_limit_bounds_what_is_looked_at = watch::limit;
+    top for: top_for_ends_it = watch::lasting;
+    top alert_hold: top_alert_hold_tells_of_long_holds = top::alert_hold;
+    top alert_waiters: top_alert_waiters_tells_of_long_queues = top::alert_waiters;
+    top store: top_store_says_where_the_locks_are = watch::store;
+    top config: top_config_names_the_file = watch::config;
+    top json: top_json_is_one_snapshot_per_period = top::json;
+    top help: top_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
@@ -201,6 +211,7 @@ fn every_subcommand_is_walked_over() {
             "ls",
             "show",
             "watch",
+            "top",
             "break",
             "doctor",
             "bench",

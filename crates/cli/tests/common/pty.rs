@@ -84,6 +84,11 @@ impl Screen {
         self.output.lock().unwrap()[self.seen..].iter().map(|byte| char::from(*byte & 0x7f)).collect()
     }
 
+    /// Everything that was written to the terminal.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.output.lock().unwrap().clone()
+    }
+
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         self.pty.0.resize(pty_process::Size::new(rows, columns)).unwrap();
     }

@@ -3,42 +3,11 @@
 use std::sync::Arc;
 
 use bandog::op::Revocation;
-use bandog::{Mode, Moment, Stamp, Who};
+use bandog::{Moment, Stamp};
 use bandog_core::time::WallTime;
 
+use super::super::sample::{SECOND, holder, id, record, waiter};
 use super::*;
-
-const SECOND: u64 = 1_000_000;
-
-fn id(bits: u64) -> PublicId {
-    PublicId::from_bits(bits)
-}
-
-fn who(bits: u64) -> Arc<Who> {
-    Arc::new(Who { host: "web1".into(), pid: u32::try_from(bits).unwrap(), label: String::new() })
-}
-
-fn holder(bits: u64, since: u64, left: u64) -> HolderView {
-    HolderView {
-        id: id(bits),
-        who: who(bits),
-        mode: Mode::Exclusive,
-        stamp: Stamp::from_micros(since * SECOND),
-        since: WallTime::from_micros(since * SECOND),
-        remaining: Duration::from_secs(left),
-        revoked: None,
-    }
-}
-
-fn waiter(bits: u64, since: u64) -> WaiterView {
-    let since = WallTime::from_micros(since * SECOND);
-    WaiterView { id: id(bits), who: who(bits), mode: Mode::Exclusive, fair: false, since }
-}
-
-fn record(holders: &[HolderView], waiters: &[WaiterView]) -> RecordView {
-    let (holders, waiters) = (holders.to_vec(), waiters.to_vec());
-    RecordView { kind: None, last: Stamp::ZERO, holders, waiters, revocations: Vec::new() }
-}
 
 /// What happened between two records, a second apart, at second 100.
 fn between(earlier: &RecordView, later: &RecordView) -> Vec<String> {
@@ -122,7 +91,7 @@ fn a_hold_that_was_ended_at_once_is_told_with_its_reason() {
     let (who, by) = (Arc::default(), Arc::default());
     let revocations = vec![Revocation { holder: id(1), who, stamp, by, at, reason: "stuck".into(), now: true }];
     let after = RecordView { revocations, ..record(&[holder(2, 99, 30)], &[]) };
-    assert_eq!(between(&before, &after), ["ended web1/1, held 10s, ended at once: stuck", "held web1/2, waited 4.0s"]);
+    assert_eq!(between(&before, &after), ["ended web1/1, held 10s, at once: stuck", "held web1/2, waited 4.0s"]);
 }
 
 #[test]
