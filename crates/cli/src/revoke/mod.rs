@@ -84,7 +84,7 @@ async fn report(locks: &Locks, args: &Break, broken: Vec<Broken>) -> Result<Exit
     let mut out = Out::new();
     if !args.store.json {
         for Broken { target, ended } in &broken {
-            out.line(&words(screen, args, target, *ended))?;
+            out.line(&screen.wrap(&words(screen, args, target, *ended), 2))?;
         }
         out.flush()?;
     }
@@ -96,7 +96,7 @@ async fn report(locks: &Locks, args: &Break, broken: Vec<Broken>) -> Result<Exit
     if args.store.json {
         out.json(&answer(args, &broken, followed.as_ref()))?;
     } else if let Some(followed) = followed {
-        out.line(&followed.words(screen))?;
+        out.line(&screen.wrap(&followed.words(screen), 2))?;
     }
     out.flush()?;
     Ok(Exit::Fine)

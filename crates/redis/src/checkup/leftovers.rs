@@ -118,7 +118,7 @@ fn judge(found: &Found, patient: &Patient<'_>) -> Remark {
     let extent = if *whole { "all" } else { "not all" };
     let prefix = &patient.config.prefix;
     let looked = counted(*looked, "key");
-    let saw = format!("looked at {looked} that begin with {prefix:?}, {extent} of them");
+    let saw = format!("looked at {looked} under {prefix:?}, {extent} of them");
     if endless.is_empty() && foreign.is_empty() {
         return KEYS.fine(format!("{saw}; each ends by itself"));
     }
