@@ -213,8 +213,14 @@ fn a_pause_stops_the_picture() {
     let looked = world.bandog("watch --json --every 50ms --for 0.3s").output().unwrap();
     assert!(looked.status.success());
     assert!(top.shown().contains("no locks"), "{}", top.shown());
+    // Another filter is another picture.
+    top.press("/\r");
+    top.expect(&["paused", "1 locks", "job"]);
+    let _other = world.start("run other -- sleep 1000");
+    assert!(world.bandog("watch --json --every 50ms --for 0.3s").output().unwrap().status.success());
+    assert!(top.shown().contains("1 locks"), "{}", top.shown());
     top.press(" ");
-    top.expect(&["1 locks", "job"]);
+    top.expect(&["2 locks", "other"]);
     top.press("q");
     top.expect_end(0);
 }
