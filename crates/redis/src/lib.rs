@@ -42,7 +42,7 @@ mod store;
 mod topology;
 mod value;
 
-pub use checkup::checkup;
+pub use checkup::{checkup, population};
 pub use codec::{Call, Codec};
 pub use config::{OPTIONS, RedisConfig, UrlError};
 pub use keys::{DEFAULT_PREFIX, Keys};

@@ -1,6 +1,7 @@
 //! Whether others may mind: what is known of the store before anything is measured, and the question whether to go on.
 
 use bandog::{Clock, LockName, Locks};
+use bandog_redis::RedisConfig;
 
 use super::units::grouped;
 use super::{Plan, word};
@@ -15,21 +16,24 @@ use crate::screen::{Screen, harmless};
 /// Calls by which their time is told.
 const PROBES: usize = 5;
 
+/// Fewer keys than this may well be what is left of an earlier measurement.
+const TRACES: u64 = 8;
+
 /// Why a store is not ours alone.
 #[derive(Debug, PartialEq, Eq)]
 enum Company {
     /// Somebody holds or waits for this lock, and maybe others.
     Lock(LockName),
-    /// No lock among the first keys, and there are more keys than that.
-    Keys,
+    /// So many keys, whoever they belong to.
+    Keys(u64),
     /// A server on another machine.
     Elsewhere,
 }
 
 /// Goes on if nobody else can be seen there, or somebody at the terminal says so.
-pub(crate) async fn check(locks: &Locks, plan: &Plan) -> Result<(), Failure> {
+pub(crate) async fn check(locks: &Locks, url: &str, plan: &Plan) -> Result<(), Failure> {
     let store = locks.health().store;
-    let Some(company) = look(locks, &store).await? else { return Ok(()) };
+    let Some(company) = look(locks, url, &store).await? else { return Ok(()) };
     let text = warning(&company, &harmless(&store), plan, calls(locks, plan).await?);
     if !ask::can_answer() {
         return Err(Failure::usage(format!("{text} Say --yes to do it.")));
@@ -42,15 +46,21 @@ fn declined() -> Failure {
     Failure::new("declined", Exit::Declined, "not measured: the answer was not yes")
 }
 
-async fn look(locks: &Locks, store: &str) -> Result<Option<Company>, Failure> {
-    let mut scan = locks.scan("*").limit(1);
-    let page = scan.next().await.map_err(|error| Failure::of(error.kind(), &error))?;
-    let first = page.into_iter().flatten().next();
-    Ok(match first {
-        Some(info) => Some(Company::Lock(info.name)),
-        None if scan.cursor().is_some() => Some(Company::Keys),
-        None => is_elsewhere(store).then_some(Company::Elsewhere),
+async fn look(locks: &Locks, url: &str, store: &str) -> Result<Option<Company>, Failure> {
+    let page = locks.scan("*").limit(1).next().await.map_err(|error| Failure::of(error.kind(), &error))?;
+    if let Some(info) = page.into_iter().flatten().next() {
+        return Ok(Some(Company::Lock(info.name)));
+    }
+    Ok(match keys(url).await {
+        Some(keys @ 1..) => Some(Company::Keys(keys)),
+        _ => is_elsewhere(store).then_some(Company::Elsewhere),
     })
+}
+
+/// Keys of a Redis server, as far as it tells.
+async fn keys(url: &str) -> Option<u64> {
+    let (config, _) = RedisConfig::from_url(url).ok()?;
+    bandog_redis::population(&config).await.ok()?
 }
 
 /// Whether a store's address is that of another machine.
@@ -88,7 +98,11 @@ fn rounded(number: u64) -> u64 {
 fn warning(company: &Company, store: &str, plan: &Plan, calls: u64) -> String {
     let why = match company {
         Company::Lock(name) => format!("is in use: somebody holds or waits for {}", harmless(name.as_str())),
-        Company::Keys => "is in use: it has thousands of keys".to_owned(),
+        Company::Keys(keys @ ..TRACES) => {
+            let keys = if *keys == 1 { "a key".to_owned() } else { format!("{keys} keys") };
+            format!("is not empty: it has {keys} (locks that ended a moment ago leave one each)")
+        }
+        Company::Keys(keys) => format!("is not empty: it has {} keys", grouped(*keys)),
         Company::Elsewhere => "is on another machine, and what else it serves cannot be seen from here".to_owned(),
     };
     let scenarios: Vec<&str> = plan.scenarios.iter().copied().map(word).collect();

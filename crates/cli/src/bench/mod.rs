@@ -23,7 +23,7 @@ use self::play::Game;
 use self::record::Shared;
 use self::report::Report;
 use crate::args::{Bench, Scenario};
-use crate::connect::{Label, connect};
+use crate::connect::{Label, address, connect};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings::Settings;
@@ -55,7 +55,7 @@ pub(crate) async fn bench(args: &Bench, settings: &Settings) -> Result<Exit, Fai
     let plan = Plan::new(args)?;
     let locks = connect(&args.store, settings, Label::Usual("bench")).await?;
     if !args.yes {
-        caution::check(&locks, &plan).await?;
+        caution::check(&locks, &address(&args.store)?, &plan).await?;
     }
     // From here on a signal must not leave a lock held.
     let mut interrupts = Interrupts::new();

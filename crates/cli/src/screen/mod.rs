@@ -131,7 +131,7 @@ impl Screen {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split(' ') {
             match lines.last_mut() {
-                Some(line) if line.width() + 1 + word.width() <= room => {
+                Some(line) if columns_of(line) + 1 + columns_of(word) <= room => {
                     line.push(' ');
                     line.push_str(word);
                 }
@@ -140,6 +140,13 @@ impl Screen {
         }
         lines.join(&format!("\n{}", " ".repeat(indent)))
     }
+}
+
+/// Columns that a text takes, its colours left out.
+fn columns_of(text: &str) -> usize {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().map_or(0, UnicodeWidthStr::width);
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.width())).sum::<usize>()
 }
 
 /// Columns of the terminal; one that does not know its size says 0.
@@ -189,6 +196,12 @@ mod tests {
             "a server that evicts keys\n    may evict a lock"
         );
         assert_eq!(Screen::of(None, false).wrap("a b c", 4), "a b c");
+        let coloured = Screen::of(Some(30), true);
+        let strong = coloured.paint(Ink::Strong, "a server");
+        assert_eq!(
+            coloured.wrap(&format!("{strong} that evicts keys may"), 4),
+            format!("{strong} that evicts keys\n    may")
+        );
     }
 
     #[test]

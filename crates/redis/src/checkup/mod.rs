@@ -18,6 +18,7 @@ mod news;
 mod patient;
 mod permissions;
 mod persistence;
+mod population;
 mod replicas;
 mod said;
 mod scripts;
@@ -34,6 +35,7 @@ use bandog_core::store::{StoreError, StoreErrorKind};
 use crate::config::RedisConfig;
 
 use patient::Patient;
+pub use population::population;
 use said::Said;
 
 /// Everything that is looked at, in the order of the remarks. `docs/doctor.md` has a row for each.
