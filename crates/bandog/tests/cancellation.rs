@@ -166,12 +166,8 @@ async fn nothing_is_left(stage: &Stage, rival: Option<Output>, timed: bool, lock
     // Retries take their time, but not as long as an orphan would last.
     let clean = || stage.is_free(lock) && stage.locks.janitor().pending == 0;
     for _ in 0..if timed { RETRIES } else { 0 } {
-        // The renewal thread gets to finish what it does in this instant, before the next begins.
-        for _ in (0..500).take_while(|_| !clean()) {
-            stage.gate.open();
-            stage.turn().await;
-            std::thread::yield_now();
-        }
+        stage.gate.open();
+        stage.settle().await;
         if clean() {
             break;
         }

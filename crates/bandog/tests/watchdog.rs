@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::atomic::Ordering;
+
 use bandog::op::Op;
 use bandog::{Event, Fault, GuardState, LockConfig, LossReason, OpKind, Recovery, Strategy};
 use common::{World, ms, ready, secs, waiting};
@@ -86,6 +88,22 @@ async fn a_lock_that_another_had_in_between_stays_lost() {
         assert_eq!(guard.regained().await, Err(LossReason::Unreachable));
         assert!(theirs.is_held() && theirs.token() > guard.token());
     }
+}
+
+#[tokio::test]
+async fn time_passes_while_a_connection_gives_no_answer() {
+    let world = World::far();
+    let far = world.far.clone().unwrap();
+    let locks = world.locks();
+    let guard = locks.mutex("job").acquire().await.unwrap();
+    far.deaf.store(true, Ordering::SeqCst);
+    world.pass(secs(60)).await;
+    let health = locks.health();
+    assert!(guard.is_held() && !health.ready, "{health}");
+    assert!(health.findings.connection > 0 && health.findings.renewal == 0, "{health}");
+    far.deaf.store(false, Ordering::SeqCst);
+    world.pass(secs(30)).await;
+    assert!(locks.health().ready, "{}", locks.health());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The watchdog's round, in the order of its checks: renewal, record, holder, connection, recovery.
 //!
-//! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_audit); what they want looked up is sent
+//! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_round); what they want looked up is sent
 //! in one batch. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
 //!
 //! Cost: one request on each of the store's connections, one walk over the locks in use, and one batch that names each hold that
@@ -95,7 +95,7 @@ impl Driver {
         for shard in &self.cohorts {
             let cohorts: Vec<Arc<Cohort>> = lock(shard).values().cloned().collect();
             for cohort in cohorts {
-                let (tally, size) = self.audit(now, since, &cohort, &mut letters);
+                let (tally, size) = self.check_cohort(now, since, &cohort, &mut letters);
                 sum.holds += tally.holds;
                 sum.uncertain += tally.uncertain;
                 sum.waiters += tally.waiters;
@@ -108,7 +108,7 @@ impl Driver {
         (sum, bytes)
     }
 
-    fn audit(
+    fn check_cohort(
         self: &Arc<Self>,
         now: Moment,
         since: Duration,
@@ -121,7 +121,7 @@ impl Driver {
         for grip in state.ended_tasks() {
             state.machine.handle_task_ended(now, grip);
         }
-        let tally = state.machine.handle_audit(now, since);
+        let tally = state.machine.handle_round(now, since);
         let bytes = size_of::<Cohort>() + cohort.name().as_str().len() + state.machine.footprint();
         let wanted = state.drain(now, self.store.as_ref());
         for action in self.settle(cohort, state, wanted) {

@@ -1,10 +1,11 @@
-//! Tasks of the renewal thread under a virtual clock: once woken they are waited for, like the thread itself.
+//! Futures of the threads that a virtual clock waits for: who is woken is busy from that moment on, whether or not it runs yet.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
+use bandog_core::time::Moment;
 use tokio::sync::Notify;
 
 use super::lock;
@@ -26,6 +27,7 @@ impl Wake for Signal {
     }
 }
 
+/// A task of a thread with a loop of its own: once woken it is waited for, like the thread itself.
 pub(crate) async fn tracked(task: impl Future<Output = ()>, worker: Worker, bell: Arc<Notify>) {
     let signal = Arc::new(Signal { worker, bell, task: Mutex::new(Waker::noop().clone()) });
     let waker = Waker::from(Arc::clone(&signal));
@@ -35,4 +37,34 @@ pub(crate) async fn tracked(task: impl Future<Output = ()>, worker: Worker, bell
         task.as_mut().poll(&mut Context::from_waker(&waker))
     })
     .await;
+}
+
+/// Rouses the thread, then wakes it.
+struct Alert {
+    worker: Worker,
+    thread: Waker,
+}
+
+impl Wake for Alert {
+    fn wake(self: Arc<Self>) {
+        self.worker.rouse();
+        self.thread.wake_by_ref();
+    }
+}
+
+/// All that a thread does: it rests whenever that waits, be it for time to pass, until it is woken.
+pub(crate) async fn attended(life: impl Future<Output = ()>, worker: Worker) {
+    let mut life = pin!(life);
+    poll_fn(|cx| {
+        let waker = Waker::from(Arc::new(Alert { worker: worker.clone(), thread: cx.waker().clone() }));
+        worker.attend();
+        let polled = life.as_mut().poll(&mut Context::from_waker(&waker));
+        if polled.is_pending() {
+            // What it waits for has its waker. If one was used meanwhile, the thread is polled again.
+            worker.rest(Moment::FAR);
+        }
+        polled
+    })
+    .await;
+    worker.retire();
 }

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::calls::first;
 use super::health::Reach;
 use super::shield::shielded;
+use super::tracked::attended;
 use super::{Driver, lock};
 use crate::blocking::block_on;
 use crate::clock::{Clock, Worker};
@@ -71,7 +72,7 @@ impl Watchdog {
     /// Goes its rounds at least this often from now on.
     pub(crate) fn hurry(&self, period: Duration) {
         if self.period.fetch_min(nanos(period), Ordering::AcqRel) > nanos(period) {
-            self.ring();
+            self.bell.notify_one();
         }
     }
 
@@ -79,16 +80,11 @@ impl Watchdog {
     pub(super) fn finish(&self) {
         self.finishing.store(true, Ordering::Release);
         self.ended.notify_one();
-        self.ring();
+        self.bell.notify_one();
     }
 
     pub(super) fn is_finishing(&self) -> bool {
         self.finishing.load(Ordering::Acquire)
-    }
-
-    fn ring(&self) {
-        self.worker.rouse();
-        self.bell.notify_one();
     }
 
     pub(super) fn note_found(&self, check: Check) {
@@ -130,9 +126,7 @@ impl Watchdog {
 
     /// Rests until then, or until the bell rings.
     async fn rest(&self, clock: &Clock, until: Moment) {
-        if self.worker.rest(until) {
-            first(self.bell.notified(), clock.sleep_until(until)).await;
-        }
+        first(self.bell.notified(), clock.sleep_until(until)).await;
     }
 }
 
@@ -142,14 +136,14 @@ fn nanos(period: Duration) -> u64 {
 
 /// Starts the watchdog of a driver.
 pub(super) fn spawn(driver: Arc<Driver>) -> std::io::Result<()> {
-    let body = move || block_on(watch(driver));
+    let worker = driver.watchdog.worker.clone();
+    let body = move || block_on(attended(watch(driver), worker));
     thread::Builder::new().name("bandog-watchdog".into()).spawn(body).map(drop)
 }
 
 async fn watch(driver: Arc<Driver>) {
     let mut last = driver.clock.now();
     while !driver.watchdog.is_finishing() {
-        driver.watchdog.worker.attend();
         let (now, next) = (driver.clock.now(), last + driver.watchdog.period());
         if now < next {
             driver.watchdog.rest(&driver.clock, next).await;
@@ -160,5 +154,4 @@ async fn watch(driver: Arc<Driver>) {
         first(round, driver.watchdog.ended.notified()).await;
         last = now;
     }
-    driver.watchdog.worker.retire();
 }

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread::ThreadId;
@@ -142,11 +143,13 @@ pub(crate) struct Far {
     inner: Arc<dyn Store>,
     pub(crate) log: Arc<Mutex<Vec<(ThreadId, LockName, Op)>>>,
     pub(crate) capabilities: Capabilities,
+    /// No probe is answered while it is set.
+    pub(crate) deaf: Arc<AtomicBool>,
 }
 
 impl Far {
     pub(crate) fn new(store: MemoryStore) -> Self {
-        Self { inner: Arc::new(store), log: Arc::default(), capabilities: Capabilities::FULL }
+        Self { inner: Arc::new(store), log: Arc::default(), capabilities: Capabilities::FULL, deaf: Arc::default() }
     }
 
     /// What was sent, in order.
@@ -195,6 +198,9 @@ impl Store for Far {
     }
 
     fn probe(&self, way: Way) -> Answer<Pulse> {
+        if self.deaf.load(Ordering::SeqCst) {
+            return Box::pin(std::future::pending());
+        }
         self.inner.probe(way)
     }
 

@@ -40,11 +40,16 @@ impl Stage {
     /// Lets tasks run that have something to do; no time passes.
     pub(crate) async fn turn(&self) {
         if self.gate.is_far() {
-            return self.clock.advance(Duration::ZERO).await;
+            return self.settle().await;
         }
         for _ in 0..4 {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Waits until every thread has finished what it does in this instant.
+    pub(crate) async fn settle(&self) {
+        self.clock.advance(Duration::ZERO).await;
     }
 
     pub(crate) fn is_free(&self, lock: &str) -> bool {

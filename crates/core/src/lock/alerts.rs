@@ -2,7 +2,7 @@
 
 use crate::time::Moment;
 
-use super::audit::Care;
+use super::round::Care;
 use super::{Event, Grip, Machine, Slip, Vigil};
 
 /// What was told of a hold already.

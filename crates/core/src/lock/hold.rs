@@ -12,10 +12,10 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
-use super::audit::Care;
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
 use super::landing::Landing;
+use super::round::Care;
 use super::slips::Stage;
 use super::word::Word;
 use super::{

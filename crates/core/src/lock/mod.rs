@@ -65,7 +65,6 @@
 
 mod alerts;
 mod ask;
-mod audit;
 mod change;
 mod claim;
 mod errand;
@@ -78,6 +77,7 @@ mod landing;
 mod loss;
 mod pass;
 mod regain;
+mod round;
 mod slips;
 #[cfg(test)]
 mod tests;
@@ -86,11 +86,11 @@ mod view;
 mod word;
 
 pub use ask::{Ask, Grip, HoldState, How, Outcome, OwnerId, Recovery, Settings, Slip, Vigil, Why};
-pub use audit::Tally;
 pub use errand::{Action, Errand, Lane};
 pub use event::{Event, Finding, Lost};
 pub use loss::LossReason;
 pub use pass::Released;
+pub use round::Tally;
 pub use word::{MAX_DEPTH, Word};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

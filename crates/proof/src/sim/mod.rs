@@ -99,7 +99,7 @@ pub const EVENTS: [&str; 18] = [
     "re-entry",
     "upgrade or downgrade",
     "revocation",
-    "audit",
+    "round of a watchdog",
     "look",
     "look that found nothing",
     "lease end that was nearer",
@@ -122,7 +122,7 @@ pub(crate) enum Count {
     Reentry,
     Change,
     Revocation,
-    Audit,
+    Round,
     Look,
     LookInVain,
     NearerEnd,
@@ -190,7 +190,7 @@ pub(crate) enum Event {
     /// A machine's timer.
     Timer(Who),
     /// A watchdog's round.
-    Audit(Who),
+    Round(Who),
     /// A user looks at its slip.
     Wake(Who, usize, Slip),
     /// A user goes on with its script.
@@ -258,7 +258,7 @@ impl World {
             world.schedule(at, Event::Step(Who { client, life: 0 }, user, user::Step::Ask(0)));
         }
         for client in 0..world.processes.len() {
-            world.schedule_audit(Who { client, life: 0 });
+            world.schedule_round(Who { client, life: 0 });
         }
         for (index, fault) in world.plan.faults.clone().into_iter().enumerate() {
             world.schedule(nanos(fault.at), Event::Fault(index));
@@ -301,7 +301,7 @@ impl World {
                 self.feed(who.client, |now, machine| machine.handle_push(now, push.run, push.news));
             }
             Event::Timer(who) => self.timer_fires(who),
-            Event::Audit(who) => self.audit(who),
+            Event::Round(who) => self.round(who),
             Event::Wake(who, user, slip) => self.look(who, user, slip),
             Event::Step(who, user, step) => self.step(who, user, step),
             Event::Fault(index) => self.fault(index),
@@ -346,7 +346,7 @@ impl Event {
             | Self::Silence(who, _)
             | Self::News(who, _)
             | Self::Timer(who)
-            | Self::Audit(who)
+            | Self::Round(who)
             | Self::Wake(who, ..)
             | Self::Step(who, ..)
             | Self::InboxUp(who) => Some(*who),

@@ -215,7 +215,7 @@ impl World {
         let old = &self.processes[client];
         let (life, cut) = (old.life + 1, old.cut_until);
         self.processes[client] = Process { cut_until: cut, ..Process::new(&self.plan, client, life) };
-        self.schedule_audit(Who { client, life });
+        self.schedule_round(Who { client, life });
         self.return_to_work(client);
     }
 }

@@ -79,7 +79,7 @@ impl Server {
         // Looking costs more than a copy, and is seldom needed.
         let before = matches!(op, Op::Acquire(_)).then(|| self.kept.clone());
         let mut applied = self.engine.apply(&mut self.kept, now, op)?;
-        self.audit(now, op, &applied.reply.body, before)?;
+        self.judge(now, op, &applied.reply.body, before)?;
         let granted = applied.effects.iter().filter(|effect| matches!(effect.news, News::Granted { .. })).count();
         if granted > usize::try_from(engine::limits().work).unwrap_or(usize::MAX) {
             self.broken.get_or_insert("one operation did more than its bound");
@@ -118,7 +118,7 @@ impl Server {
         one < other && self.stamps.range((Bound::Excluded(one), Bound::Excluded(other))).next().is_some()
     }
 
-    fn audit(&mut self, now: Now, op: &Op, body: &Body, before: Option<Kept>) -> Result<(), String> {
+    fn judge(&mut self, now: Now, op: &Op, body: &Body, before: Option<Kept>) -> Result<(), String> {
         let alive = |verdict: &Verdict| matches!(verdict, Verdict::Granted(_) | Verdict::Queued(_));
         if let (Op::Acquire(claim), Body::Verdict(Verdict::Granted(grant)), Some(mut before)) = (op, body, before)
             && grant.line.waiters > 0

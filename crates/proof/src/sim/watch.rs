@@ -19,20 +19,20 @@ pub(super) struct Loss {
 
 impl World {
     /// A watchdog's round; in the end only as long as there is something to watch.
-    pub(super) fn audit(&mut self, who: Who) {
+    pub(super) fn round(&mut self, who: Who) {
         let Some(period) = self.plan.watch[who.client] else { return };
-        self.coverage.note(Count::Audit);
-        self.feed(who.client, |now, machine| machine.handle_audit(now, period));
+        self.coverage.note(Count::Round);
+        self.feed(who.client, |now, machine| machine.handle_round(now, period));
         if !self.is_calm() || !self.processes[who.client].machine.is_idle() {
-            self.schedule_audit(who);
+            self.schedule_round(who);
         }
     }
 
-    pub(super) fn schedule_audit(&mut self, who: Who) {
+    pub(super) fn schedule_round(&mut self, who: Who) {
         let process = &self.processes[who.client];
         if let Some(period) = self.plan.watch[who.client] {
             let at = process.global(process.local(self.now) + period);
-            self.schedule(at, Event::Audit(who));
+            self.schedule(at, Event::Round(who));
         }
     }
 

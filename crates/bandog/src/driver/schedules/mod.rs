@@ -13,6 +13,7 @@
 mod drops;
 mod endings;
 mod hand_off;
+mod rounds;
 pub(crate) mod stand_in;
 mod world;
 

@@ -2,7 +2,6 @@
 //!
 //! Actions are told in words, `acquire #1`, `release #1 again #2`, and answered by naming them. `#n` is a claim's number.
 
-mod audits;
 mod cancels;
 mod claims;
 mod closing;
@@ -11,6 +10,7 @@ mod holds;
 mod passing;
 mod pushes;
 mod regains;
+mod rounds;
 mod signals;
 mod table;
 mod upgrades;
@@ -211,8 +211,8 @@ impl Lock {
     }
 
     /// The watchdog makes its round.
-    fn audit(&mut self) -> Tally {
-        self.machine.handle_audit(self.now, millis(PERIOD))
+    fn round(&mut self) -> Tally {
+        self.machine.handle_round(self.now, millis(PERIOD))
     }
 
     /// Nothing is to be sent, nothing is under way, nobody waits.

@@ -31,7 +31,7 @@ fn lost(reason: &str, recovery: Recovery) -> Lock {
         "TaskEnded" => lock.machine.handle_task_ended(lock.now, grip),
         "NoProgress" => {
             lock.wait(1_001);
-            lock.audit();
+            lock.round();
         }
         other => panic!("{other} is no reason"),
     }

@@ -1,5 +1,5 @@
 //! What the watchdog asks of a machine, every period: how the holds stand, whose record is to be looked at, and what came of
-//! that. The watchdog's thread calls [`Machine::handle_audit`]; the answers to its looks come back like any other.
+//! that. The watchdog's thread calls [`Machine::handle_round`]; the answers to its looks come back like any other.
 //!
 //! A look is a heartbeat that names the id of a hold: the store says what it knows of it and changes nothing.
 //!
@@ -72,13 +72,13 @@ impl Hold {
 }
 
 impl Machine {
-    /// The watchdog looks: judges every hold, and asks for the records that no answer has named for `period`.
-    pub fn handle_audit(&mut self, now: Moment, period: Duration) -> Tally {
+    /// A round of the watchdog: judges every hold, and asks for the records that no answer has named for `period`.
+    pub fn handle_round(&mut self, now: Moment, period: Duration) -> Tally {
         let mut tally = Tally { waiters: self.slips.waiting().len(), ..Tally::default() };
         let live: Vec<HoldKey> =
             self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| key).collect();
         for key in live {
-            self.audit(now, key, period);
+            self.check(now, key, period);
             let Some(hold) = self.holds.get(key).filter(|hold| hold.loss.is_none()) else { continue };
             tally.holds += 1;
             tally.uncertain += usize::from(hold.doubted || hold.keeping.overdue(now).is_some());
@@ -87,7 +87,7 @@ impl Machine {
         tally
     }
 
-    fn audit(&mut self, now: Moment, key: HoldKey, period: Duration) {
+    fn check(&mut self, now: Moment, key: HoldKey, period: Duration) {
         let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.unpicked.is_none()) else { return };
         let (grip, token) = (Grip(key), hold.token());
         if hold.stands_still(now) {

@@ -10,16 +10,16 @@ fn seen(stamp: u64, remaining: u64) -> Body {
 fn a_healthy_hold_is_looked_at_only_when_no_answer_named_it_for_a_period() {
     let (mut lock, _) = Lock::held(writer());
     lock.wait(PERIOD - 1);
-    assert_eq!(lock.audit(), Tally { holds: 1, uncertain: 0, waiters: 0 });
+    assert_eq!(lock.round(), Tally { holds: 1, uncertain: 0, waiters: 0 });
     assert_eq!(lock.actions().len(), 0, "the grant itself is younger than a period");
     lock.wait(1);
-    lock.audit();
+    lock.round();
     assert_eq!(lock.actions(), ["heartbeat #1"]);
     lock.answer("heartbeat #1", seen(10, LEASE - PERIOD));
     lock.wait(PERIOD);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.answer("renew #1", renewed(10));
-    lock.audit();
+    lock.round();
     assert_eq!((lock.actions(), lock.news()), (vec![], vec![]), "a fresh renewal is the check");
 }
 
@@ -28,7 +28,7 @@ fn a_record_without_us_is_a_loss() {
     for body in [standing(Standing::Gone), seen(99, LEASE)] {
         let (mut lock, grip) = Lock::held(writer());
         lock.wait(PERIOD);
-        lock.audit();
+        lock.round();
         lock.actions();
         lock.answer("heartbeat #1", body);
         assert_eq!(lock.state(grip), "lost: the store no longer knows this hold");
@@ -40,7 +40,7 @@ fn a_record_without_us_is_a_loss() {
 fn a_nearer_lease_end_is_believed_and_renewed_at_once() {
     let (mut lock, grip) = Lock::held(writer());
     lock.wait(PERIOD);
-    lock.audit();
+    lock.round();
     lock.actions();
     lock.answer("heartbeat #1", seen(10, 12_000));
     assert_eq!(lock.state(grip), "held to 16878", "5 s and 12 s, less the margin");
@@ -55,7 +55,7 @@ fn a_nearer_lease_end_is_believed_and_renewed_at_once() {
 fn the_nearer_lease_end_of_a_fixed_lease_is_its_deadline() {
     let (mut lock, grip) = Lock::held(fixed());
     lock.wait(PERIOD);
-    lock.audit();
+    lock.round();
     lock.actions();
     lock.answer("heartbeat #1", seen(10, 12_000));
     assert_eq!(lock.actions().len(), 0);
@@ -67,7 +67,7 @@ fn the_nearer_lease_end_of_a_fixed_lease_is_its_deadline() {
 fn a_lease_end_too_far_away_is_found_too() {
     let (mut lock, grip) = Lock::held(writer());
     lock.wait(9_000);
-    lock.audit();
+    lock.round();
     lock.actions();
     lock.answer("heartbeat #1", seen(10, LEASE));
     assert_eq!(lock.state(grip), "held to 29698", "what was confirmed counts");
@@ -79,7 +79,7 @@ fn a_lease_end_too_far_away_is_found_too() {
 fn a_look_that_a_renewal_overtook_says_nothing() {
     let (mut lock, grip) = Lock::held(writer());
     lock.wait(9_999);
-    lock.audit();
+    lock.round();
     lock.wait(1);
     assert_eq!(lock.actions(), ["heartbeat #1", "renew #1"]);
     lock.answer("renew #1", renewed(10));
@@ -91,7 +91,7 @@ fn a_look_that_a_renewal_overtook_says_nothing() {
 fn clocks_that_drift_and_answers_that_take_time_are_no_finding() {
     let (mut lock, _) = Lock::held(writer());
     lock.wait(PERIOD);
-    lock.audit();
+    lock.round();
     lock.actions();
     lock.pause(1_500);
     // 1 % of drift, and looked at when the answer set out.
@@ -104,7 +104,7 @@ fn a_renewal_that_nobody_made_is_caught_up_with() {
     let (mut lock, grip) = Lock::held(writer());
     // The timers stand still.
     lock.pause(21_000);
-    assert_eq!(lock.audit(), Tally { holds: 1, uncertain: 0, waiters: 0 }, "its renewal is on its way");
+    assert_eq!(lock.round(), Tally { holds: 1, uncertain: 0, waiters: 0 }, "its renewal is on its way");
     assert_eq!(lock.news(), ["found Renewal { overdue: 11s }"]);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.answer("renew #1", renewed(10));
@@ -116,7 +116,7 @@ fn a_renewal_that_nobody_made_is_caught_up_with() {
 fn a_renewal_that_fails_to_the_end_is_a_repair_that_failed() {
     let (mut lock, grip) = Lock::held(writer());
     while lock.losses().is_empty() {
-        lock.audit();
+        lock.round();
         lock.wait(1_000);
         lock.actions().iter().for_each(|action| lock.lose_answer(action));
     }
@@ -138,12 +138,12 @@ fn a_holder_without_progress_loses_its_hold() {
             .iter()
             .filter(|action| action.starts_with("renew"))
             .for_each(|renew| lock.answer(renew, renewed(10)));
-        lock.audit();
+        lock.round();
         lock.machine.handle_progress(lock.now, grip);
     }
     assert_eq!(lock.losses(), []);
     lock.wait(8_001);
-    lock.audit();
+    lock.round();
     assert_eq!(lock.state(grip), "lost: its holder gave no sign of progress for too long");
     assert_eq!(lock.news(), ["found Holder { reason: \"no_progress\" }", "Notify worked under 10"]);
 }
@@ -187,7 +187,7 @@ fn long_holds_and_waits_are_told_once_while_they_last() {
             lock.actions().iter().for_each(|renew| {
                 lock.answer(renew, if renew.starts_with("renew") { renewed(10) } else { seen(10, LEASE - PERIOD) });
             });
-            lock.audit();
+            lock.round();
             lock.news().into_iter().map(|words| words.split(' ').next().unwrap_or_default().to_owned()).collect()
         })
         .collect();
@@ -227,8 +227,8 @@ fn a_late_renewal_is_told_once_while_it_lasts_and_the_next_anew() {
         lock.wait(due - lock.now.millis());
         assert_eq!(lock.actions(), ["renew #1"]);
         lock.pause(1_500);
-        lock.audit();
-        lock.audit();
+        lock.round();
+        lock.round();
         lock.actions();
         lock.answer("renew #1", renewed(10));
         let news = lock.news();
