@@ -3,11 +3,12 @@
 mod common;
 
 use std::collections::HashSet;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use bandog::op::Op;
-use bandog::{ErrorKind, Fault, GuardState, Locks, LossReason, MemoryStore, OpKind};
-use common::{Far, World, ms, ready, secs, waiting};
+use bandog::{ErrorKind, Fault, GuardState, LossReason, OpKind};
+use common::{World, ms, ready, secs, waiting};
 
 #[tokio::test]
 async fn hold_outlives_many_leases() {
@@ -123,25 +124,21 @@ async fn renew_starts_the_lease_anew_now() {
 #[test]
 fn blocked_runtime_keeps_its_leases() {
     const LEASE: Duration = ms(400);
-    for far in [false, true] {
-        let store = MemoryStore::new();
-        let locks = match far {
-            true => Locks::builder().store(Far::new(store)).build(),
-            false => Locks::builder().store(store).build(),
-        };
-        let locks = locks.unwrap();
+    for world in World::both() {
+        let locks = world.locks();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let guard = runtime.block_on(locks.mutex("job").lease(LEASE).acquire()).unwrap();
         // Every worker of the runtime is blocked for five leases.
-        let blocked: Vec<_> = (0..2).map(|_| runtime.spawn(async { std::thread::sleep(LEASE * 5) })).collect();
-        std::thread::sleep(LEASE * 5);
+        let (begun, over) = (Arc::new(Barrier::new(3)), Arc::new(Barrier::new(3)));
+        for _ in 0..2 {
+            let (begun, over) = (Arc::clone(&begun), Arc::clone(&over));
+            drop(runtime.spawn(async move { (begun.wait(), over.wait()) }));
+        }
+        begun.wait();
+        world.clock.advance_blocking(LEASE * 5);
         assert!(matches!(guard.state(), GuardState::Held { .. }), "{guard:?}");
-        runtime.block_on(async {
-            for task in blocked {
-                task.await.unwrap();
-            }
-            guard.release().await.unwrap();
-        });
+        over.wait();
+        runtime.block_on(guard.release()).unwrap();
     }
 }
 

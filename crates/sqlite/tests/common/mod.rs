@@ -22,8 +22,18 @@ pub(crate) struct Directory(PathBuf);
 
 impl Directory {
     pub(crate) fn new() -> Self {
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// Where files are in memory, if there is such a place: no disk that is busy with other things takes part.
+    pub(crate) fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::within(memory) } else { Self::new() }
+    }
+
+    fn within(place: &Path) -> Self {
         let name = format!("bandog-{}-{:016x}", std::process::id(), getrandom::u64().expect("random numbers"));
-        let path = std::env::temp_dir().join(name);
+        let path = place.join(name);
         std::fs::create_dir(&path).expect("a directory for the test");
         Self(path)
     }
