@@ -132,7 +132,7 @@ fn notices_are_heard_by_whoever_listens() {
 #[test]
 fn who_may_not_hear_notices_is_told_the_rule() {
     on_a_server(async |server| {
-        let _: String = server.run("ACL SETUSER ann on >pw ~* &lock:inbox:* +@all -psubscribe");
+        let _: String = server.run("ACL SETUSER ann on >pw ~* resetchannels &lock:inbox:* +@all -psubscribe");
         let url = server.url().replace("redis://", "redis://ann:pw@");
         let config = RedisConfig::from_url(&format!("{url}?announce=true")).unwrap().0;
         let error = Notices::listen(&config).await.unwrap_err();
