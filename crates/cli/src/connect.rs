@@ -1,10 +1,14 @@
 //! From arguments and settings to a client of the store.
 
+use std::path::PathBuf;
+
 use bandog::Locks;
 
 use crate::args::StoreArgs;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::query;
+use crate::screen::harmless;
 use crate::settings::Settings;
 
 /// Where the locks are unless somebody says otherwise.
@@ -33,6 +37,35 @@ pub(crate) fn address(args: &StoreArgs) -> Result<String, Failure> {
         return Err(Failure::usage(format!("memory: is a store inside one process: every command {why}")));
     }
     Ok(url)
+}
+
+/// The name of whoever types, for the record.
+pub(crate) fn user(usual: &str) -> String {
+    let named =
+        ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+    named.unwrap_or_else(|| usual.to_owned())
+}
+
+/// Opens a store that is there: looking makes none. A path that nobody has used yet is most likely misspelt.
+pub(crate) async fn existing(args: &StoreArgs, settings: &Settings, label: Label<'_>) -> Result<Locks, Failure> {
+    let url = address(args)?;
+    match file(&url).filter(|path| !path.exists()) {
+        Some(path) => {
+            let text = format!("sqlite:{} is not there: nobody has used it yet", harmless(&path.to_string_lossy()));
+            Err(Failure::new("no_such_store", Exit::NoLock, text))
+        }
+        None => connect(args, settings, label).await,
+    }
+}
+
+/// The file behind an address, if it is one.
+fn file(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite:")?.split('?').next()?;
+    match path.strip_prefix("~/") {
+        _ if path.is_empty() => bandog_sqlite::SqliteStore::default_path(),
+        Some(rest) => Some(std::env::home_dir()?.join(rest)),
+        None => Some(path.into()),
+    }
 }
 
 /// Opens the store.

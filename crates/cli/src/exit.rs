@@ -99,15 +99,19 @@ pub const TABLE: &[Row] = &[
     row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "top", "break", "doctor", "bench"]),
     row("1", "the question was not answered with yes; nothing was done", &["break", "bench"]),
     row("1", "doctor: something is wrong (with --strict: or risky, or unknown)", &["doctor"]),
-    row("3", "there is no such lock, or nobody holds it", &["show", "break"]),
+    row("3", "there is no such lock or store, or nobody holds it", &["ls", "show", "break"]),
     row("64", "wrong arguments, options or configuration", &[]),
     row("69", "the store cannot be reached or used", &[]),
-    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire", "bench"]),
+    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire", "break", "bench"]),
     row("90", "the lease was lost", &["run", "acquire", "renew", "release", "bench"]),
     row("91", "the maximum hold was exceeded", &["run"]),
     row("126", "the command is not executable", &["run"]),
     row("127", "the command was not found", &["run"]),
-    row("130", "interrupted while waiting or measuring (128+N for other signals)", &["run", "acquire", "bench"]),
+    row(
+        "130",
+        "interrupted while waiting or measuring (128+N for other signals)",
+        &["run", "acquire", "break", "bench"],
+    ),
 ];
 
 /// The codes of a subcommand; those of all without one.

@@ -2,9 +2,12 @@
 //!
 //! The page is the only place for these words: messages take their lines from it, and `bandog explain` prints its sections.
 
+use serde_json::{Value, json};
+
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::screen::{Ink, Out, Screen, harmless};
+use crate::shell;
 
 const PAGE: &str = include_str!("../errors.md");
 
@@ -28,9 +31,22 @@ impl Kind {
 
     /// Why: that of the reason, if the page knows it.
     pub(crate) fn why(self) -> String {
-        let Some(section) = self.section() else { return String::new() };
-        let of_reason = self.reason.and_then(|reason| section.line(&format!("- `{reason}`: ")));
-        of_reason.unwrap_or_else(|| section.paragraph("**Why**: ")).replace('`', "")
+        let of_reason = self.of_reason().map(|(why, _)| why);
+        plain(of_reason.unwrap_or_else(|| self.section().map_or("", |section| section.paragraph("**Why**: "))))
+    }
+
+    /// What to do about it, with the lock's name in the place of NAME.
+    pub(crate) fn advice(self, lock: Option<&str>) -> String {
+        let of_reason = self.of_reason().and_then(|(_, advice)| advice);
+        let advice = of_reason.unwrap_or_else(|| self.section().map_or("", |section| section.paragraph("**Do**: ")));
+        let name = lock.map_or_else(|| "NAME".to_owned(), |lock| shell::argument(&harmless(lock)));
+        plain(advice).replace("NAME", &name)
+    }
+
+    /// What the line of the reason says: why, and what to do if that is something else.
+    fn of_reason(self) -> Option<(&'static str, Option<&'static str>)> {
+        let line = self.section()?.line(&format!("- `{}`: ", self.reason?))?;
+        Some(line.split_once(" **Do**: ").map_or((line, None), |(why, advice)| (why, Some(advice))))
     }
 }
 
@@ -53,10 +69,9 @@ impl Section {
         Self::all().find(|section| section.kind == kind)
     }
 
-    /// What to do about it, with the lock's name in the place of NAME.
-    pub(crate) fn advice(self, lock: Option<&str>) -> String {
-        let advice = self.paragraph("**Do**: ").replace('`', "");
-        lock.map_or_else(|| advice.clone(), |lock| advice.replace("NAME", &harmless(lock)))
+    fn json(self) -> Value {
+        let (kind, first) = (Kind::from(self.kind), self.text.lines().next().unwrap_or_default());
+        json!({ "kind": self.kind, "what": plain(first), "why": kind.why(), "do": kind.advice(None), "text": self.text })
     }
 
     fn line(self, start: &str) -> Option<&'static str> {
@@ -69,9 +84,10 @@ impl Section {
 }
 
 /// `bandog explain`.
-pub(crate) fn explain(kind: Option<&str>) -> Result<Exit, Failure> {
+pub(crate) fn explain(kind: Option<&str>, json: bool) -> Result<Exit, Failure> {
     let (mut out, screen) = (Out::new(), Screen::stdout());
     match kind {
+        None if json => Section::all().try_for_each(|section| out.json(&section.json()))?,
         None => {
             for section in Section::all() {
                 let first = section.text.lines().next().unwrap_or_default();
@@ -82,7 +98,8 @@ pub(crate) fn explain(kind: Option<&str>) -> Result<Exit, Failure> {
         Some(kind) => {
             let kinds = || Section::all().map(|section| section.kind).collect::<Vec<_>>().join(", ");
             let unknown = || Failure::usage(format!("there is no error {kind:?}; there are {}", kinds()));
-            print(&mut out, screen, Section::of(kind).ok_or_else(unknown)?)?;
+            let section = Section::of(kind).ok_or_else(unknown)?;
+            if json { out.json(&section.json())? } else { print(&mut out, screen, section)? }
         }
     }
     out.flush()?;
@@ -126,7 +143,10 @@ mod tests {
     #[test]
     fn every_section_says_why_and_what_to_do() {
         for section in Section::all() {
-            assert!(!section.paragraph("**Why**: ").is_empty() && !section.advice(None).is_empty(), "{section:?}");
+            assert!(
+                !section.paragraph("**Why**: ").is_empty() && !section.paragraph("**Do**: ").is_empty(),
+                "{section:?}"
+            );
             assert!(
                 !section.text.contains('\t') && section.kind.chars().all(|sign| sign.is_lowercase() || sign == '_')
             );
@@ -150,8 +170,27 @@ mod tests {
 
     #[test]
     fn advice_names_the_lock() {
-        let busy = Section::of("busy").unwrap();
-        assert!(busy.advice(Some("job\n")).contains("bandog show job\\n; take"), "{}", busy.advice(Some("job\n")));
+        let busy = Kind::from("busy");
+        assert!(busy.advice(Some("job")).contains("bandog show job; take"), "{}", busy.advice(Some("job")));
+        let risky = busy.advice(Some("x; rm -rf ~"));
+        assert!(risky.contains("bandog show 'x; rm -rf ~'; take"), "{risky}");
+    }
+
+    #[test]
+    fn a_reason_may_have_advice_of_its_own() {
+        let revoked = Kind { word: "lost", reason: Some("revoked") };
+        assert!(!revoked.why().contains("Do:") && revoked.advice(None) != Kind::from("lost").advice(None));
+        let gone = Kind { word: "lost", reason: Some("gone") };
+        assert_eq!(gone.advice(None), Kind::from("lost").advice(None));
+    }
+
+    #[test]
+    fn no_mark_is_left_in_what_messages_say() {
+        for section in Section::all() {
+            let kind = Kind::from(section.kind);
+            let said = kind.why() + &kind.advice(Some("job"));
+            assert!(!said.contains(['`', '*', '[']) && !said.contains("]("), "{said}");
+        }
     }
 
     #[test]

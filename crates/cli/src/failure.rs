@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bandog::ErrorKind;
+use bandog::{ErrorKind, LossReason};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ use crate::screen::{Ink, Screen};
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// What `docs/errors.md` calls it.
-    kind: &'static str,
+    kind: Kind,
     /// Nothing if it was said already.
     text: String,
     /// The lock it is about, if that is known.
@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(kind: &'static str, exit: Exit, text: impl Into<String>) -> Self {
-        Self { exit, kind, text: text.into(), lock: None }
+        Self { exit, kind: kind.into(), text: text.into(), lock: None }
     }
 
     /// Wrong arguments or configuration.
@@ -35,6 +35,12 @@ impl Failure {
     /// An error of the library.
     pub(crate) fn of(kind: ErrorKind, error: &dyn fmt::Display) -> Self {
         Self::new(kind.as_str(), Exit::of(kind), error.to_string())
+    }
+
+    /// A hold that was lost.
+    pub(crate) fn lost(reason: &LossReason, error: &dyn fmt::Display) -> Self {
+        let kind = Kind { word: "lost", reason: Some(reason.as_str()) };
+        Self { exit: Exit::Lost, kind, text: error.to_string(), lock: None }
     }
 
     /// Nothing more needs to be said.
@@ -55,35 +61,36 @@ impl Failure {
             return;
         }
         if json {
-            let mut error =
-                json!({ "event": "error", "lock": lock, "exit": exit.code(), "kind": kind, "message": text });
-            explain_json(&mut error, (*kind).into(), lock.as_deref());
+            let mut error = json!({ "event": "error", "lock": lock, "exit": exit.code(), "message": text });
+            explain_json(&mut error, *kind, lock.as_deref());
             return write(&format!("{error}\n"));
         }
         write(&format!("bandog: {text}\n"));
         if !quiet {
-            write(&explanation((*kind).into(), lock.as_deref()));
+            write(&explanation(*kind, lock.as_deref()));
         }
     }
 }
 
 /// Why it happened and what to do: the lines under an error.
 pub(crate) fn explanation(kind: Kind, lock: Option<&str>) -> String {
-    let Some(section) = kind.section() else { return String::new() };
+    if kind.section().is_none() {
+        return String::new();
+    }
     let screen = Screen::stderr();
     let line = |head: &str, text: &str| {
         let head = format!("  {head:<6}");
         format!("{}{}\n", screen.paint(Ink::Faint, &head), screen.wrap(text, head.len()))
     };
-    line("why:", &kind.why())
-        + &line("do:", &section.advice(lock))
-        + &line("more:", &format!("bandog explain {}", kind.word))
+    let more = format!("bandog explain {}, or docs/errors.md#{}", kind.word, kind.word);
+    line("why:", &kind.why()) + &line("do:", &kind.advice(lock)) + &line("more:", &more)
 }
 
 pub(crate) fn explain_json(object: &mut Value, kind: Kind, lock: Option<&str>) {
-    if let Some(section) = kind.section() {
+    if kind.section().is_some() {
+        object["kind"] = kind.word.into();
         object["why"] = kind.why().into();
-        object["do"] = section.advice(lock).into();
+        object["do"] = kind.advice(lock).into();
         object["more"] = format!("docs/errors.md#{}", kind.word).into();
     }
 }

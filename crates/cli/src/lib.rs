@@ -26,6 +26,7 @@ mod say;
 mod scene;
 mod screen;
 mod settings;
+mod shell;
 mod show;
 mod signals;
 mod tickets;
@@ -87,6 +88,10 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
     let told = error.render().to_string();
     let told: Vec<&str> = told.lines().filter(|line| !line.contains("tip: to pass")).collect();
     let mut text = told.join("\n").replace("\n\n\n", "\n\n").trim_start_matches("error: ").trim_end().to_owned();
+    text = text.split(' ').map(without_ticket).collect::<Vec<_>>().join(" ");
+    if args.get(1).is_some_and(|arg| arg == "renew" || arg == "release") && error.kind() == ErrorKind::UnknownArgument {
+        text = format!("{text}\nA ticket comes from BANDOG_TICKET or standard input, never from the arguments.");
+    }
     if let Some(variable) = settings::variable_at_fault(error) {
         text = format!("{text}\nThe value is that of the environment variable {variable}.");
     }
@@ -98,6 +103,11 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
     // It has explained itself.
     failure.say(wants_json(args), true);
     failure.exit
+}
+
+/// A ticket is a secret, also where it does not belong.
+fn without_ticket(word: &str) -> String {
+    word.find("bandog1-").map_or_else(|| word.to_owned(), |at| format!("{}bandog1-…'", &word[..at]))
 }
 
 fn perform(cli: &Cli, settings: &Settings) -> Exit {
@@ -133,7 +143,9 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Break(args) => {
             on_runtime(&plainly(&args.store), Some(&args.name), async |_| revoke::revoke(args, settings).await)
         }
-        Command::Explain { kind } => plain(explain::explain(kind.as_deref())),
+        Command::Explain { kind, json } => {
+            explain::explain(kind.as_deref(), *json).unwrap_or_else(|failure| say_plainly(&failure, *json))
+        }
         Command::Man { command } => plain(pages::man(command.as_deref())),
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::args;
 use crate::failure::{self, Failure};
 use crate::note::{Note, Weight};
+use crate::screen::harmless;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Talk {
@@ -60,7 +61,7 @@ impl Say {
             failure::explain_json(&mut object, kind, Some(lock));
             return write(&format!("{object}\n"));
         }
-        write(&format!("bandog: {}: {}\n", lock.escape_debug(), note.words()));
+        write(&format!("bandog: {}: {}\n", harmless(lock), note.words()));
         if self.talk > Talk::Quiet {
             write(&failure::explanation(kind, Some(lock)));
         }
@@ -72,7 +73,7 @@ impl Say {
         if self.json || self.talk == Talk::Quiet {
             return self.note(lock, note);
         }
-        write(&format!("bandog: {}: {}\n", lock.escape_debug(), note.words()));
+        write(&format!("bandog: {}: {}\n", harmless(lock), note.words()));
     }
 
     /// Whether an answer in words is wanted where silence would do.
@@ -91,7 +92,7 @@ impl Say {
         let size = rustix::termios::tcgetwinsize(std::io::stderr());
         // A terminal that does not know its size says 0.
         let columns = size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80);
-        let text = format!("bandog: {}: {}", lock.escape_debug(), note.words());
+        let text = format!("bandog: {}: {}", harmless(lock), note.words());
         // One column stays free: a full line would wrap on some terminals.
         let fits = columns.max(20) - 1;
         let text =

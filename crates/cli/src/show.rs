@@ -1,11 +1,11 @@
 //! `bandog show`: one lock, with everything the store knows of it.
 
 use bandog::op::Revocation;
-use bandog::{Kind, LockInfo, Who};
+use bandog::{Kind, LockInfo, Locks, Who};
 use serde_json::{Value, json};
 
 use crate::args::Show;
-use crate::connect::{Label, connect};
+use crate::connect::{Label, existing};
 use crate::entry::{Entry, Holding, Waiting, mode_words, time, time_words};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -36,9 +36,9 @@ const WAITERS: &[Column] = &[
 ];
 
 pub(crate) async fn show(args: &Show, settings: &Settings) -> Result<Exit, Failure> {
-    let locks = connect(&args.store, settings, Label::Usual("show")).await?;
+    let locks = existing(&args.store, settings, Label::Usual("show")).await?;
     let found = locks.inspect(&args.name).await.map_err(|error| Failure::of(error.kind(), &error))?;
-    let Some(info) = found else { return Err(no_such_lock(&args.name)) };
+    let Some(info) = found else { return Err(no_such_lock(&args.name, &locks)) };
     let mut out = Out::new();
     if args.store.json {
         out.json(&whole(info))?;
@@ -50,11 +50,10 @@ pub(crate) async fn show(args: &Show, settings: &Settings) -> Result<Exit, Failu
 }
 
 /// Nobody holds it or waits for it, and the store remembers nothing of it.
-pub(crate) fn no_such_lock(name: &str) -> Failure {
-    let text = format!(
-        "{}: there is no such lock: nobody holds it or waits for it, and nobody did lately",
-        name.escape_debug()
-    );
+pub(crate) fn no_such_lock(name: &str, locks: &Locks) -> Failure {
+    let (name, store) = (harmless(name), harmless(&locks.health().store));
+    let text =
+        format!("{name}: there is no such lock in {store}: nobody holds it or waits for it, and nobody did lately");
     Failure::new("no_such_lock", Exit::NoLock, text)
 }
 

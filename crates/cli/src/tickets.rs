@@ -5,7 +5,7 @@
 
 use std::io::{IsTerminal, Read};
 
-use bandog::{Locks, ReleaseError, RenewError, Ticket};
+use bandog::{Locks, LossReason, ReleaseError, RenewError, Ticket};
 use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
@@ -16,6 +16,8 @@ use crate::held::Request;
 use crate::note::millis;
 use crate::peek;
 use crate::say::Say;
+use crate::scene::Scene;
+use crate::screen::harmless;
 use crate::settings::Settings;
 use crate::signals::Interrupts;
 use crate::wait::Wait;
@@ -71,10 +73,18 @@ async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Res
 pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
     let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
-    let lost = |error: RenewError| Failure::of(error.kind(), &error).about(ticket.name());
-    let left = ticket.renew(&locks).await.map_err(lost)?;
+    let left = match ticket.renew(&locks).await {
+        Ok(left) => left,
+        Err(error) => {
+            let said = error.to_string();
+            let RenewError::Lost { reason, .. } = error else {
+                return Err(Failure::of(error.kind(), &said).about(ticket.name()));
+            };
+            return Err(lost(&locks, &ticket, said, reason).await);
+        }
+    };
     if say.is_wordy() {
-        let text = format!("{} is held for another {}", ticket.name().escape_debug(), crate::note::short(left));
+        let text = format!("{} is held for another {}", harmless(ticket.name()), crate::note::short(left));
         let json = json!({ "lock": ticket.name(), "token": ticket.token().to_string(), "lease_left_ms": millis(left) });
         say.answer(&text, &json).map_err(|error| Failure::new("output", Exit::Unavailable, error.to_string()))?;
     }
@@ -84,14 +94,26 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
 pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
     let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
-    let lost = |error: ReleaseError| Failure::of(error.kind(), &error).about(ticket.name());
-    ticket.release(&locks).await.map_err(lost)?;
+    if let Err(error) = ticket.release(&locks).await {
+        let said = error.to_string();
+        let ReleaseError::Lost { reason, .. } = error else {
+            return Err(Failure::of(error.kind(), &said).about(ticket.name()));
+        };
+        return Err(lost(&locks, &ticket, said, reason).await);
+    }
     if say.is_wordy() {
         let json = json!({ "lock": ticket.name(), "released": true });
-        let text = format!("{} is released", ticket.name().escape_debug());
+        let text = format!("{} is released", harmless(ticket.name()));
         say.answer(&text, &json).map_err(|error| Failure::new("output", Exit::Unavailable, error.to_string()))?;
     }
     Ok(Exit::Fine)
+}
+
+/// The ticket's hold was lost, for this reason, unless the store knows a better one.
+async fn lost(locks: &Locks, ticket: &Ticket, said: String, reason: LossReason) -> Failure {
+    let known = Scene::why_lost(locks, ticket.name(), Some(ticket.holder()), reason.clone()).await;
+    let text = said.replace(&reason.to_string(), &known.to_string());
+    Failure::lost(&known, &text).about(ticket.name())
 }
 
 /// The ticket from the environment, else from standard input. Two that differ are a mistake, and not ours to settle.
@@ -103,7 +125,7 @@ fn read() -> Result<Ticket, Failure> {
             let ticket = parsed(&text)?;
             match peek::line(std::io::stdin()).and_then(|line| line.parse::<Ticket>().ok()) {
                 Some(other) if other != ticket => {
-                    let (one, two) = (ticket.name().escape_debug(), other.name().escape_debug());
+                    let (one, two) = (harmless(ticket.name()), harmless(other.name()));
                     let text =
                         format!("two tickets: {VARIABLE} has one for {one}, standard input one for {two}; give one");
                     Err(wrong(text))

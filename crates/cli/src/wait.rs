@@ -13,6 +13,7 @@ use crate::held::{Held, Request};
 use crate::note::Note;
 use crate::say::Say;
 use crate::scene::Scene;
+use crate::screen::harmless;
 use crate::signals::Interrupts;
 
 /// A wait shorter than this is not worth a word.
@@ -110,7 +111,7 @@ impl Wait<'_> {
         if self.args.of.is_some() || !Scene::of(self.locks, &self.args.name).await.is_held_by(&above) {
             return Ok(());
         }
-        let name = self.args.name.escape_debug();
+        let name = harmless(&self.args.name);
         let text =
             format!("{name}: this already runs under that lock (BANDOG_HOLDER is {above}), and would wait for itself");
         Err(Failure::new(ErrorKind::WouldDeadlock.as_str(), Exit::Usage, text))

@@ -64,6 +64,9 @@ pub enum Command {
     Explain {
         /// The kind of error, as its message names it; all kinds without one
         kind: Option<String>,
+        /// Say it in JSON, one object per kind
+        #[arg(long)]
+        json: bool,
     },
     /// Print a completion script for a shell
     Completions {

@@ -13,6 +13,7 @@ use super::record::Shared;
 use crate::args::Scenario;
 use crate::exit::{BUSY, Exit};
 use crate::failure::Failure;
+use crate::screen::harmless;
 
 /// One scenario, ready to begin.
 #[derive(Debug)]
@@ -48,8 +49,7 @@ impl Game<'_> {
     async fn warm_up(&self, client: &Locks) -> Result<(), Failure> {
         let tried = client.mutex(&self.name).wait(Duration::ZERO).try_acquire().await;
         let Some(guard) = tried.map_err(not_acquired)? else {
-            let text =
-                format!("{}: held by another; measure on names of your own with --name", self.name.escape_debug());
+            let text = format!("{}: held by another; measure on names of your own with --name", harmless(&self.name));
             return Err(Failure::new("busy", Exit::Busy(BUSY), text).about(&self.name));
         };
         guard.release().await.map_err(not_released)

@@ -13,7 +13,7 @@ use serde_json::json;
 use self::choice::Choice;
 use self::source::Source;
 use crate::args::{Ls, Sort};
-use crate::connect::{Label, connect};
+use crate::connect::{Label, existing};
 use crate::entry::Entry;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,6 +21,7 @@ use crate::note::short;
 use crate::say::write;
 use crate::screen::{Cell, Column, Ink, Out, Screen, Table, harmless};
 use crate::settings::Settings;
+use crate::shell::quoted;
 
 /// As many are sorted by name without being asked; also the limit of a listing that is sorted otherwise.
 const WHOLE: usize = 1000;
@@ -38,7 +39,7 @@ const COLUMNS: &[Column] = &[
 
 pub(crate) async fn ls(args: &Ls, settings: &Settings) -> Result<Exit, Failure> {
     let choice = Choice::new(args)?;
-    let locks = connect(&args.store, settings, Label::Usual("ls")).await?;
+    let locks = existing(&args.store, settings, Label::Usual("ls")).await?;
     let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let mut source = Source::new(&locks, &args.pattern, choice, args.after.clone());
     let mut listing = Listing { out: Out::new(), json: args.store.json, table: None, printed: 0 };
@@ -47,7 +48,7 @@ pub(crate) async fn ls(args: &Ls, settings: &Settings) -> Result<Exit, Failure> 
         None => listing.streamed(&mut source, limit.unwrap_or(usize::MAX)).await?,
     }
     listing.out.flush()?;
-    listing.close(&source, args);
+    listing.close(&source, args, &harmless(&locks.health().store));
     Ok(Exit::Fine)
 }
 
@@ -107,7 +108,7 @@ impl Listing {
     }
 
     /// What is worth knowing beside the rows, on standard error.
-    fn close(&self, source: &Source, args: &Ls) {
+    fn close(&self, source: &Source, args: &Ls, store: &str) {
         let (printed, matched, after) = (self.printed, source.matched, source.cursor());
         if self.json {
             let (event, lock) = ("listed", &args.pattern);
@@ -116,25 +117,30 @@ impl Listing {
         }
         let is_all = args.pattern == "*" && !source.is_choosy();
         let text = match after {
-            Some(after) => {
-                let (pattern, after) = (quoted(&args.pattern), quoted(after));
-                format!("stopped after {printed}; go on with: bandog ls {pattern} --after {after}")
-            }
+            Some(after) => format!("stopped after {printed}; go on with: {}", onward(after)),
             None if matched > printed => format!("the first {printed} of {matched}; more with --limit"),
-            None if printed == 0 && is_all => "no locks: nobody holds or waits for any".to_owned(),
-            None if printed == 0 => "no lock that somebody holds or waits for matches".to_owned(),
+            None if printed == 0 && is_all => format!("no locks in {store}: nobody holds or waits for any"),
+            None if printed == 0 => format!("no lock that somebody holds or waits for matches in {store}"),
             None => return,
         };
         write(&format!("bandog: {text}\n"));
     }
 }
 
-/// A word as the shell takes it back.
-fn quoted(word: &str) -> String {
-    format!("'{}'", harmless(word).replace('\'', "'\\''"))
+/// The same command line, going on after the cursor.
+fn onward(after: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut given = std::env::args().skip(1);
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--after" => drop(given.next()),
+            word if word.starts_with("--after=") => {}
+            word => words.push(quoted(word)),
+        }
+    }
+    format!("bandog {} --after {}", words.join(" "), quoted(after))
 }
 
-/// The fields of a lock, in the order of the columns.
 pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
     let name = Cell::new(harmless(entry.name.as_str())).ink(Ink::Strong);
     let waiters = match entry.waiters.len() {

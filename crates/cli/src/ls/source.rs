@@ -1,6 +1,6 @@
 //! Where the rows of a listing come from: page after page of the store, less what is not wanted.
 
-use bandog::{AdminError, LockInfo, Locks, Scan};
+use bandog::{AdminError, ErrorKind, LockInfo, Locks, Scan};
 
 use super::choice::Choice;
 use crate::entry::Entry;
@@ -72,5 +72,9 @@ impl Source {
 }
 
 fn failure(error: &AdminError) -> Failure {
-    Failure::of(error.kind(), error)
+    match error.kind() {
+        // A listing can do everything but go on from nowhere.
+        ErrorKind::Unsupported => Failure::usage(format!("--after: {error}")),
+        kind => Failure::of(kind, error),
+    }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bandog::{Clock, Locks, PublicId};
 
-use super::{Broken, look};
+use super::look;
+use super::report::Broken;
 use crate::entry::Holding;
 use crate::failure::Failure;
 use crate::note::short;
@@ -50,14 +51,23 @@ impl Followed {
         self.gave_up.then_some(self.took)
     }
 
-    pub(super) fn words(&self, screen: Screen) -> String {
+    pub(super) fn is_over(&self) -> bool {
+        self.gave_up
+    }
+
+    /// Who is next. A holder that was ended at once has not given up: it may not even know.
+    pub(super) fn words(&self, screen: Screen, now: bool) -> String {
         let took = short(self.took);
-        match (&self.next[..], self.gave_up) {
-            (_, false) => screen.paint(Ink::Wrong, &format!("still held after {took}: see bandog doctor")),
-            ([], true) => screen.paint(Ink::Good, &format!("given up after {took}; free now")),
-            ([one, ..], true) => {
-                screen.paint(Ink::Good, &format!("given up after {took}; now held by {} of {}", one.id, one.who))
-            }
+        if !self.gave_up {
+            return screen.paint(Ink::Wrong, &format!("still held after {took}: see bandog doctor"));
+        }
+        let next = match &self.next[..] {
+            [] => "free now".to_owned(),
+            [one, ..] => format!("now held by {} of {}", one.id, one.who),
+        };
+        match now {
+            true => screen.paint(Ink::Risky, &format!("{next}; the one before may still be at work")),
+            false => screen.paint(Ink::Good, &format!("given up after {took}; {next}")),
         }
     }
 }

@@ -40,7 +40,9 @@ fn the_next_one_enters_only_after_the_answer() {
         assert!(waiter.out().is_empty() && !asks.is_over(), "the holder has not answered yet");
         stage.write("gate", "");
         let lost = holder.wait().is(90);
-        lost.says("job: lost: revoked: deploying v2; held for ").says("somebody took it away with bandog break");
+        lost.says("job: lost: revoked: deploying v2; held for ")
+            .says("somebody took it away with bandog break")
+            .says("Nobody else enters");
         waiter.await_out("entered");
         let answer = parsed(&asks.wait().is(0));
         assert_eq!((&answer["holders"][0]["outcome"], &answer["now"]), (&"asked".into(), &false.into()), "{answer}");
@@ -58,6 +60,7 @@ fn with_now_the_next_one_enters_while_the_holder_is_still_there() {
         let (holder, waiter) = (slow(stage), next(stage));
         let told = stage.line("break job --yes --now --reason stuck").run().is(0);
         assert!(told.out.contains("was ended at once") && told.out.contains("now held by "), "{told:?}");
+        assert!(told.out.contains("; the one before may still be at work"), "{told:?}");
         waiter.await_out("entered");
         holder.await_out("told");
         assert!(!holder.is_over(), "it still takes its time");
@@ -102,7 +105,7 @@ pub(crate) fn id(stage: &Stage, _: &str) {
     };
     let (first, second) = (of(one.id()), of(two.id()));
     let wrong = stage.line("break job --yes --reason test --id 0000000000").run().is(3);
-    assert!(wrong.err.contains("0000000000 does not hold it") && wrong.err.contains(&first), "{wrong:?}");
+    assert!(wrong.err.contains("0000000000 does not hold it; held by ") && wrong.err.contains(&first), "{wrong:?}");
     stage.line(&format!("break job --yes --reason test --id {second}")).run().is(0);
     two.wait().is(90);
     assert!(!one.is_over());
@@ -112,7 +115,7 @@ pub(crate) fn id(stage: &Stage, _: &str) {
 pub(crate) fn now(stage: &Stage, _: &str) {
     let job = stage.hold("");
     let told = stage.line("break job --yes --now --reason test").run().is(0);
-    assert!(told.out.contains("was ended at once\ngiven up after "), "{told:?}");
+    assert!(told.out.contains("was ended at once\nfree now; the one before may still be at work"), "{told:?}");
     assert!(stage.is_free());
     job.wait().is(90);
 }
@@ -164,7 +167,7 @@ pub(crate) fn json(stage: &Stage, _: &str) {
     assert_eq!((&answer["reason"], &answer["held_by"]), (&"test".into(), &Value::Array(Vec::new())), "{answer}");
     job.wait().is(90);
     let error = stage.line("break job --yes --json --reason test").run().is(3).event("error");
-    assert_eq!(error["kind"], "no_such_lock");
+    assert_eq!(error["kind"], "not_held");
 }
 
 #[test]
@@ -183,4 +186,30 @@ fn whoever_is_asked_sees_what_would_be_broken_and_may_say_no() {
     answered("yes", "").is(0);
     until("the end of the holder", || job.is_over().then_some(()));
     job.wait().is(90);
+}
+
+#[test]
+fn a_holder_that_slept_through_it_is_told_when_it_wakes() {
+    Stage::each(|stage| {
+        let job = stage.hold("--lease 2m");
+        job.signal(rustix::process::Signal::STOP);
+        stage.line("break job --yes --now --reason frozen").run().is(0);
+        job.signal(rustix::process::Signal::CONT);
+        job.wait().is(90).says("lost: revoked: frozen").done();
+        let ticket = stage.line("acquire job").run().is(0).out;
+        stage.line("break job --yes --now --reason again").run().is(0);
+        stage.line("renew").fed(&ticket).is(90).says("revoked: again").says("somebody took it away").done();
+    });
+}
+
+#[test]
+fn an_interrupt_does_not_take_the_wish_back() {
+    let stage = Stage::new();
+    let holder = slow(&stage);
+    let asks = stage.line("break job --yes --reason test").start();
+    holder.await_out("told");
+    asks.signal(rustix::process::Signal::INT);
+    asks.wait().is(130).says("not waited for; what was asked stays asked").done();
+    stage.write("gate", "");
+    holder.wait().is(90);
 }

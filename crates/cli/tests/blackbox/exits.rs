@@ -94,6 +94,8 @@ fn unfit(stage: &Stage) {
 }
 
 fn no_lock(stage: &Stage) {
+    stage.line("show nothing").run().is(3).says("locks.db is not there: nobody has used it yet").done();
+    stage.line("run job -- true").run().is(0);
     let outcome = stage.line("show nothing").run().is(3).says("nothing: there is no such lock");
     assert!(outcome.out.is_empty(), "{outcome:?}");
     assert_eq!(stage.line("show --json nothing").run().is(3).event("error")["kind"], "no_such_lock");

@@ -48,12 +48,12 @@ fn busy_names_the_holder_its_label_and_since_when() {
     assert_eq!(lines[0], "bandog: job: busy, held by HOST/# (nightly) for #.#s");
     assert!(lines[1].starts_with("  why:  another process holds it"), "{told}");
     assert!(lines[2].starts_with("  do:   wait for it") && lines[2].contains("bandog break job --reason"), "{told}");
-    assert_eq!(lines[3..], ["  more: bandog explain busy"]);
+    assert_eq!(lines[3..], ["  more: bandog explain busy, or docs/errors.md#busy"]);
     assert!(outcome.err.contains(&format!("/{} ", job.id())), "{outcome:?}");
     let outcome = stage.line("run -w 0.5 job -- true").run().is(75);
     let told = plain(&outcome.err);
     assert!(told.contains("bandog: job: busy after #.#s, held by HOST/# (nightly) for #.#s\n  why: "), "{told}");
-    assert!(told.ends_with("  more: bandog explain timeout\n"), "{told}");
+    assert!(told.ends_with("  more: bandog explain timeout, or docs/errors.md#timeout\n"), "{told}");
     let busy = stage.line("run --json -w 0.5 job -- true").run().is(75).event("busy");
     let holder = &busy["holders"][0];
     assert_eq!((&holder["label"], &holder["pid"]), (&"nightly".into(), &job.id().into()), "{busy}");

@@ -139,6 +139,7 @@ options! {
     top json: top_json_is_one_snapshot_per_period = top::json;
     top help: top_help_shows_its_options = pages::help;
     explain kind: explain_prints_what_the_page_says = look::kind;
+    explain json: explain_json_is_one_object_per_kind = look::explain_json;
     explain help: explain_help_shows_its_options = pages::help;
     completions shell: completions_are_made_for_every_shell = pages::completions;
     completions help: completions_help_shows_its_options = pages::help;

@@ -33,8 +33,10 @@ fn a_ticket_cannot_be_given_as_an_argument() {
     let stage = Stage::new();
     let ticket = stage.line("acquire job").run().is(0).out;
     for sub in ["renew", "release"] {
-        stage.line(sub).arg(ticket.trim()).run().is(64);
-        stage.line(sub).arg("--ticket").arg(ticket.trim()).run().is(64);
+        let told = stage.line(sub).arg(ticket.trim()).run().is(64).says("A ticket comes from BANDOG_TICKET");
+        assert!(!told.err.contains(ticket.trim()), "{told:?}");
+        let told = stage.line(sub).arg("--ticket").arg(ticket.trim()).run().is(64);
+        assert!(!told.err.contains(ticket.trim()), "{told:?}");
     }
     assert!(!stage.is_free());
 }
