@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::running::{Outcome, until};
+use crate::running::Outcome;
 use crate::stage::Stage;
 
 /// The text with every number replaced by `#`, and the host by `HOST`.
@@ -147,7 +147,7 @@ fn a_closed_standard_error_stops_nothing() {
     let job = stage.hold("");
     let script = format!("{bandog} run -v -w 0.4 job -- true 2>&-; echo $?; {bandog} run -v other -- echo fine 2>&-");
     let outcome = stage.line("run outer").sh(&script).start();
-    until("the inner one is done", || outcome.out().contains("fine").then_some(()));
+    outcome.await_out("fine");
     outcome.wait().is(0).prints("75\nfine\n");
     job.finish().is(0);
 }
