@@ -6,12 +6,13 @@
 mod database;
 mod machine;
 mod place;
+mod shell;
 mod system;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use bandog_core::checkup::{Checkup, Pace};
+use bandog_core::checkup::{Checkup, Fitness, Pace};
 
 use crate::error;
 use crate::place::Place;
@@ -36,14 +37,19 @@ pub fn checkup(path: impl AsRef<Path>, pace: &Pace) -> Checkup {
         }
     };
     let mut found = Checkup::of(format!("sqlite:{}", place.path().display()));
-    found.remarks.extend([
-        place::file(&place),
-        place::permissions(&place),
-        system::kind(&place),
-        system::space(&place),
-    ]);
-    found.remarks.extend(database::examine(&place, pace));
-    found.remarks.extend(machine::syncing(&place, pace));
+    let file = place::file(&place);
+    // What stands in the place of the file is not ours: nothing is said about its permissions, and nothing written beside it.
+    let usable = file.fitness < Fitness::Wrong;
+    let owner = if usable { database::owner(&place) } else { None };
+    found.remarks.push(file);
+    if usable {
+        found.remarks.extend(place::permissions(&place, owner.as_ref()));
+    }
+    found.remarks.extend([system::kind(&place), system::space(&place)]);
+    found.remarks.extend(database::examine(&place, owner, pace));
+    if usable {
+        found.remarks.extend(machine::syncing(&place, pace));
+    }
     found.remarks.extend([machine::waking(), machine::boot(), machine::clock()]);
     found
 }
