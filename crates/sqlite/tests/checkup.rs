@@ -176,7 +176,7 @@ fn no_command_is_advised_for_what_is_not_ours() {
     for (path, about) in [(&letter, "database"), (&folder, "file"), (&PathBuf::from("/etc"), "file")] {
         let found = examine(path);
         assert_eq!(found.about(about).unwrap().fitness, Fitness::Wrong, "{found:#?}");
-        assert!(found.about("permissions").is_none(), "{found:#?}");
+        assert!(found.about("syncing").is_none() && found.about("permissions").is_none(), "{found:#?}");
         assert_eq!(advises_a_command(&found), None, "{found:#?}");
     }
     let found = examine(&empty);
@@ -195,7 +195,9 @@ fn where_no_file_can_be_made_it_is_told() {
         told(&found, "file", Fitness::Wrong, "cannot be made: ");
         told(&found, "file-system", Fitness::Wrong, "");
         assert_eq!(advises_a_command(&found), None, "{found:#?}");
-        assert!(found.about("syncing").is_none() && found.about("permissions").is_none(), "{found:#?}");
+        for about in ["permissions", "space", "syncing"] {
+            assert!(found.about(about).is_none(), "{found:#?}");
+        }
     }
 }
 

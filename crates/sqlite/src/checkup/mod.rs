@@ -12,10 +12,11 @@ mod system;
 use std::path::Path;
 use std::sync::Arc;
 
-use bandog_core::checkup::{Checkup, Fitness, Pace};
+use bandog_core::checkup::{Checkup, Fitness, Pace, Remark};
 
 use crate::error;
 use crate::place::Place;
+use crate::schema::Owner;
 
 /// Examines the file at a path, or the place for one that is not there yet.
 ///
@@ -38,20 +39,28 @@ pub fn checkup(path: impl AsRef<Path>, pace: &Pace) -> Checkup {
     };
     let mut found = Checkup::of(format!("sqlite:{}", place.path().display()));
     let file = place::file(&place);
-    // What stands in the place of the file is not ours: nothing is said about its permissions, and nothing written beside it.
     let usable = file.fitness < Fitness::Wrong;
-    let owner = if usable { database::owner(&place) } else { None };
     found.remarks.push(file);
     if usable {
-        found.remarks.extend(place::permissions(&place, owner.as_ref()));
-    }
-    found.remarks.extend([system::kind(&place), system::space(&place)]);
-    found.remarks.extend(database::examine(&place, owner, pace));
-    if usable {
-        found.remarks.extend(machine::syncing(&place, pace));
+        found.remarks.extend(inside(&place, pace));
+    } else {
+        // What stands in the place of the file is not ours: its permissions and its room are not our business.
+        found.remarks.push(system::kind(&place));
     }
     found.remarks.extend([machine::waking(), machine::boot(), machine::clock()]);
     found
+}
+
+/// What there is to say where the file is, or could be.
+fn inside(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
+    let owner = database::owner(place);
+    // Nothing is written beside what is somebody else's.
+    let is_foreign = matches!(owner, Some(Ok(Owner::Foreign(_)) | Err(_)));
+    let mut remarks: Vec<Remark> = place::permissions(place, owner.as_ref()).into_iter().collect();
+    remarks.extend([system::kind(place), system::space(place)]);
+    remarks.extend(database::examine(place, owner, pace));
+    remarks.extend((!is_foreign).then(|| machine::syncing(place, pace)).flatten());
+    remarks
 }
 
 #[cfg(test)]
