@@ -29,6 +29,12 @@ impl<'a> Label<'a> {
     }
 }
 
+/// Who is at the keyboard, for the label of one who breaks locks: the history of a lock names people.
+pub(crate) fn user(usual: &str) -> String {
+    let named = |name: &str| std::env::var(name).ok().filter(|user| !user.is_empty());
+    ["USER", "LOGNAME"].into_iter().find_map(named).unwrap_or_else(|| usual.to_owned())
+}
+
 /// Where the locks are.
 pub(crate) fn address(args: &StoreArgs) -> Result<String, Failure> {
     let url = args.store.clone().filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());

@@ -7,7 +7,7 @@ mod common;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bandog_core::checkup::{Checkup, Fitness, Pace};
@@ -155,6 +155,64 @@ fn what_is_no_file_is_told() {
     let directory = Directory::new();
     fs::create_dir(directory.file()).unwrap();
     told(&examine(&directory.file()), "file", Fitness::Wrong, "is a directory");
+}
+
+/// Words that a shell would obey.
+fn advises_a_command(found: &Checkup) -> Option<&str> {
+    let changes = found.remarks.iter().filter_map(|remark| remark.change.as_deref());
+    changes.into_iter().find(|change| ["chmod", "chgrp", "install", "mv "].iter().any(|word| change.contains(word)))
+}
+
+#[test]
+fn no_command_is_advised_for_what_is_not_ours() {
+    let directory = Directory::new();
+    let [letter, empty, folder] = ["letter", "empty", "folder"].map(|name| directory.path().join(name));
+    fs::write(&letter, "a letter that is long enough to be no database".repeat(40)).unwrap();
+    fs::write(&empty, "").unwrap();
+    fs::create_dir(&folder).unwrap();
+    for path in [&letter, &empty, &folder] {
+        chmod(path, 0o777);
+    }
+    for (path, about) in [(&letter, "database"), (&folder, "file"), (&PathBuf::from("/etc"), "file")] {
+        let found = examine(path);
+        assert_eq!(found.about(about).unwrap().fitness, Fitness::Wrong, "{found:#?}");
+        assert!(found.about("syncing").is_none() && found.about("permissions").is_none(), "{found:#?}");
+        assert_eq!(advises_a_command(&found), None, "{found:#?}");
+    }
+    let found = examine(&empty);
+    told(&found, "permissions", Fitness::Risky, "may change");
+    assert_eq!(advises_a_command(&found), None, "an empty file may be anybody's");
+    chmod(directory.path(), 0o777);
+    let found = examine(&directory.file());
+    told(&found, "permissions", Fitness::Risky, "put files into");
+    assert_eq!(advises_a_command(&found), None, "so may a directory");
+}
+
+#[test]
+fn where_no_file_can_be_made_it_is_told() {
+    for path in ["/proc/locks.db", "/sys/locks.db", "/proc/nowhere/locks.db"] {
+        let found = examine(Path::new(path));
+        told(&found, "file", Fitness::Wrong, "cannot be made: ");
+        told(&found, "file-system", Fitness::Wrong, "");
+        assert_eq!(advises_a_command(&found), None, "{found:#?}");
+        for about in ["permissions", "space", "syncing"] {
+            assert!(found.about(about).is_none(), "{found:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_in_a_command_is_quoted() {
+    let directory = Directory::new();
+    chmod(directory.path(), 0o700);
+    let path = directory.path().join("my locks; it's.db");
+    drop(SqliteStore::open(&path).unwrap());
+    wait_until_closed(&path);
+    chmod(&path, 0o604);
+    let found = examine(&path);
+    let change = found.about("permissions").unwrap().change.clone().unwrap();
+    assert!(Command::new("sh").args(["-c", &change]).status().unwrap().success(), "{change}");
+    assert_eq!(ailing(&examine(&path)), Vec::<&str>::new(), "{change}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ use crate::failure::Failure;
 use crate::screen::{Out, Screen};
 use crate::settings::Settings;
 
+const FORGOTTEN: &str =
+    "CONFIG SET lasts until the server restarts; CONFIG REWRITE, or the same line in redis.conf, keeps it.";
+
 pub(crate) async fn doctor(args: &Doctor, settings: &Settings) -> Result<Exit, Failure> {
     let url = address(&args.store)?;
     let builder = settings.apply(Locks::builder())?;
@@ -56,5 +59,12 @@ fn summary_json(found: &Checkup, exit: Exit) -> Value {
         "wrong": found.count(Fitness::Wrong),
         "unknown": found.count(Fitness::Unknown),
         "exit": exit.code(),
+        "note": note(found),
     })
+}
+
+/// What belongs to all of the lines to change.
+fn note(found: &Checkup) -> Option<&'static str> {
+    let lines = found.remarks.iter().filter_map(|remark| remark.change.as_deref());
+    lines.into_iter().any(|line| line.starts_with("CONFIG SET")).then_some(FORGOTTEN)
 }

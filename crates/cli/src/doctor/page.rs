@@ -3,6 +3,7 @@
 use bandog::{Checkup, Fitness, Remark};
 use unicode_width::UnicodeWidthStr;
 
+use super::note;
 use crate::screen::{Ink, Screen, harmless};
 
 /// A mark and a space.
@@ -15,7 +16,9 @@ pub(super) fn page(screen: Screen, found: &Checkup, strict: bool) -> String {
     let names = found.remarks.iter().map(|remark| remark.about.width()).max().unwrap_or(0);
     let mut lines = vec![screen.paint(Ink::Strong, &harmless(&found.store)), String::new()];
     lines.extend(found.remarks.iter().map(|remark| block(screen, remark, names)));
-    lines.extend([String::new(), summary(screen, found, strict)]);
+    lines.extend([String::new(), summary(screen, found)]);
+    lines.extend(note(found).map(|note| screen.wrap(note, 0)));
+    lines.extend(strict.then(|| "--strict: only fine will do".to_owned()));
     lines.join("\n")
 }
 
@@ -33,9 +36,14 @@ fn block(screen: Screen, remark: &Remark, names: usize) -> String {
     if let Some(change) = &remark.change {
         // In one piece: it is there to be copied.
         block += &word("change:");
-        block += &harmless(change);
+        block += &copied(change);
     }
     block
+}
+
+/// Harmless, and still what a shell is to read: a backslash stays one.
+fn copied(line: &str) -> String {
+    line.split('\\').map(harmless).collect::<Vec<_>>().join("\\")
 }
 
 fn mark(screen: Screen, fitness: Fitness) -> (&'static str, Ink) {
@@ -47,7 +55,7 @@ fn mark(screen: Screen, fitness: Fitness) -> (&'static str, Ink) {
     }
 }
 
-fn summary(screen: Screen, found: &Checkup, strict: bool) -> String {
+fn summary(screen: Screen, found: &Checkup) -> String {
     let count = |fitness: Fitness, ink: Ink| {
         let count = found.count(fitness);
         let text = format!("{count} {fitness}");
@@ -58,8 +66,7 @@ fn summary(screen: Screen, found: &Checkup, strict: bool) -> String {
     if found.count(Fitness::Unknown) > 0 {
         parts.push(count(Fitness::Unknown, Ink::Strong));
     }
-    let more = if strict { "\n--strict: only fine will do" } else { "" };
-    parts.join(", ") + more
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -99,6 +106,7 @@ mod tests {
             "            why:    it matters to everybody who waits for a lock",
             "",
             "1 fine, 0 risky, 1 wrong, 1 unknown",
+            "CONFIG SET lasts until the server restarts; CONFIG REWRITE, or the same line in redis.conf, keeps it.",
         ];
         assert_eq!(page, expected.join("\n"));
     }
@@ -107,8 +115,19 @@ mod tests {
     async fn a_narrow_screen_wraps_all_but_what_is_copied() {
         let page = page(Screen::of(Some(44), false), &found().await, true);
         assert!(page.contains("why:    it matters to everybody\n                    who waits for a lock\n"), "{page}");
-        assert!(page.ends_with("1 unknown\n--strict: only fine will do"), "{page}");
+        assert!(page.contains("1 unknown\nCONFIG SET lasts until the server restarts;\n"), "{page}");
+        assert!(page.ends_with("keeps it.\n--strict: only fine will do"), "{page}");
         assert!(page.lines().all(|line| line.width() <= 48), "{page}");
+    }
+
+    #[tokio::test]
+    async fn a_line_is_copied_as_it_is_typed() {
+        let mut found = found().await;
+        found.remarks[1].change = Some(r"chmod o-rwx '/it'\''s'".to_owned());
+        let page = page(Screen::of(None, false), &found, false);
+        assert!(page.contains(r"change: chmod o-rwx '/it'\''s'"), "{page}");
+        assert!(page.ends_with("1 unknown"), "no CONFIG SET, no note: {page}");
+        assert_eq!(copied("a\x1b\\b"), "a\\u{1b}\\b");
     }
 
     #[tokio::test]

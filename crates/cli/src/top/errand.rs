@@ -6,7 +6,7 @@ use bandog::{AdminError, LockInfo, LockName, Locks};
 
 use super::state::Breaking;
 use crate::note::short;
-use crate::screen::Ink;
+use crate::screen::{Ink, harmless};
 
 /// What came of it.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) fn break_holds(locks: &Locks, breaking: Breaking) -> impl Future<Outp
                 Err(error) => return failed(&error),
             }
         }
-        let lock = &breaking.lock;
+        let lock = harmless(breaking.lock.as_str());
         match longest {
             None => Done::Said(Ink::Risky, format!("{lock}: it was released before it could be broken")),
             Some(_) if breaking.now => Done::Said(Ink::Good, format!("{lock}: ended at once ({hit})")),
@@ -52,7 +52,8 @@ pub(crate) fn break_holds(locks: &Locks, breaking: Breaking) -> impl Future<Outp
 }
 
 fn failed(error: &AdminError) -> Done {
-    Done::Said(Ink::Wrong, error.to_string())
+    // A server may have put anything into it.
+    Done::Said(Ink::Wrong, harmless(&error.to_string()))
 }
 
 #[cfg(test)]

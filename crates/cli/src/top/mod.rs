@@ -27,6 +27,7 @@ use self::state::{Mode, State};
 use self::terminal::{Input, Taken, failed, input};
 use self::update::Wish;
 use crate::args::Top;
+use crate::connect::user;
 use crate::entry::wall_micros;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -48,7 +49,7 @@ pub(crate) async fn top(args: &Top, settings: &Settings) -> Result<Exit, Failure
         return Err(Failure::usage(text));
     }
     let mut interrupts = Interrupts::new();
-    let eyes = Eyes::open(&args.store, settings, "top", (&args.pattern, &args.looks)).await?;
+    let eyes = Eyes::open(&args.store, settings, &user("top"), (&args.pattern, &args.looks)).await?;
     let ends = async {
         tokio::select! {
             _ = interrupts.next() => {}

@@ -38,7 +38,7 @@ impl Eyes {
     pub(crate) async fn open(
         store: &StoreArgs,
         settings: &Settings,
-        label: &'static str,
+        label: &str,
         (pattern, looks): (&str, &Looks),
     ) -> Result<Self, Failure> {
         let locks = connect(store, settings, Label::Usual(label)).await?;
@@ -80,6 +80,27 @@ impl Eyes {
         }
         let looked = self.lookout.look().await;
         (self.due, self.again) = (false, looked.is_ok());
+        // A tick that passed while the store did not answer is not made up for: two looks at once show the same.
+        self.looks.reset();
         looked.map_or_else(Report::Unanswered, Report::Looked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_that_took_long_is_not_followed_by_another_at_once() {
+        let locks = Locks::connect("memory:").await.unwrap();
+        // The first tick of an interval is due at once: as if it had passed while the store did not answer.
+        let looks = interval(Duration::from_secs(3600));
+        let lookout = Lookout::new(locks, "*", 10);
+        let mut eyes = Eyes { lookout, ears: Ears::None, url: "memory:".into(), looks, due: true, again: false };
+        assert!(matches!(eyes.next().await, Report::Looked(_)));
+        let next = tokio::time::timeout(Duration::ZERO, eyes.next()).await;
+        assert!(next.is_err() && !eyes.due, "{next:?}");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use self::eyes::{Eyes, Report};
 pub(crate) use self::lookout::Lookout;
 pub(crate) use self::sight::Sight;
 use self::tell::Tell;
-pub(crate) use self::tell::clock;
+pub(crate) use self::tell::{clock, found};
 use crate::args::{Looks, Watch};
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -48,8 +48,8 @@ impl Tell {
         let pattern = harmless(&self.pattern);
         let looks = ears.words(&humantime::format_duration(every).to_string());
         let advice = ears.advice(url).map(|advice| format!("; {advice}")).unwrap_or_default();
-        let found = format!("{locks} locks, {holders} holders, {waiters} waiters now; times are UTC");
-        let words = format!("watching {pattern} {looks}{advice}\nbandog: {found}");
+        let found = found(locks, holders, waiters).join(", ");
+        let words = format!("watching {pattern} {looks}{advice}\nbandog: {found} now; times are UTC");
         let fields = json!({
             "by": ears.word(), "every_ms": millis(every), "locks": locks, "holders": holders, "waiters": waiters,
         });
@@ -57,9 +57,9 @@ impl Tell {
     }
 
     pub(crate) fn crowded(&mut self, limit: u32, beyond: usize) -> Result<(), Failure> {
-        let words = format!(
-            "{beyond} more locks are not watched; watch more with --limit (now {limit}) or fewer with a PATTERN"
-        );
+        let are = if beyond == 1 { "lock is" } else { "locks are" };
+        let words =
+            format!("{beyond} more {are} not watched; watch more with --limit (now {limit}) or fewer with a PATTERN");
         self.beside("crowded", json!({ "limit": limit, "unwatched": beyond }), &words)
     }
 
@@ -117,6 +117,12 @@ impl Tell {
     }
 }
 
+/// What is there, in words: `1 lock`, `2 holders`, `0 waiters`.
+pub(crate) fn found(locks: usize, holders: usize, waiters: usize) -> [String; 3] {
+    [(locks, "lock"), (holders, "holder"), (waiters, "waiter")]
+        .map(|(count, thing)| format!("{count} {thing}{}", if count == 1 { "" } else { "s" }))
+}
+
 /// The time of day.
 pub(crate) fn clock(micros: u64) -> String {
     time(micros).get(11..19).unwrap_or_default().to_owned()
@@ -133,6 +139,12 @@ mod tests {
 
     fn line(tell: &mut Tell, lock: &str, change: Change) -> String {
         tell.line(&Event { at: 1_000_000, lock: LockName::new(lock).unwrap(), change })
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(found(1, 1, 1), ["1 lock", "1 holder", "1 waiter"]);
+        assert_eq!(found(0, 2, 11), ["0 locks", "2 holders", "11 waiters"]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub(crate) fn json(stage: &Stage, _: &str) {
     assert_eq!((&summary["event"], &summary["store"]), (&"summary".into(), &store.into()), "{summary}");
     assert_eq!((&summary["wrong"], &summary["exit"]), (&0.into(), &0.into()), "{summary}");
     assert_eq!(summary["fine"].as_u64().unwrap() + summary["risky"].as_u64().unwrap(), remarks.len() as u64);
+    assert!(summary["note"].is_null(), "{summary}");
     let permissions = remarks.iter().find(|remark| remark["about"] == "permissions").unwrap();
     assert_eq!((&permissions["event"], &permissions["fitness"]), (&"remark".into(), &"risky".into()));
     for field in ["saw", "why", "change"] {

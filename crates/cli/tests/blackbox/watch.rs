@@ -163,7 +163,7 @@ fn a_watch_says_when_there_are_more_locks_than_it_looks_at() {
     let stage = Stage::new();
     let _held: Vec<_> = ["a", "b", "c"].map(|name| stage.line(&format!("run {name}")).hold()).into();
     let outcome = stage.line("watch --limit 2 --for 0").run().is(0);
-    let outcome = outcome.says("1 more locks are not watched; watch more with --limit (now 2) or fewer with a PATTERN");
+    let outcome = outcome.says("1 more lock is not watched; watch more with --limit (now 2) or fewer with a PATTERN");
     assert_eq!(outcome.out, "");
 }
 

@@ -44,7 +44,9 @@ impl World {
     }
 
     fn top(&self, words: &str) -> Top {
-        Top { screen: Screen::new(self.bandog(&format!("top --every 50ms{words}"))), size: (24, 80) }
+        let mut command = self.bandog(&format!("top --every 50ms{words}"));
+        command.env("USER", "ann");
+        Top { screen: Screen::new(command), size: (24, 80) }
     }
 }
 
@@ -138,7 +140,7 @@ fn play(world: &World) {
     let top = world.top("");
     top.expect(&["first", "other", "2 locks  2 holders  0 waiters", "by contention"]);
     let _second = world.start("run --label second job -- sleep 1000");
-    let shown = top.expect(&["1 waiters", "waits"]);
+    let shown = top.expect(&["1 waiter  ", "waits"]);
     let (job, other) = (shown.find("\njob ").unwrap(), shown.find("\nother ").unwrap());
     assert!(job < other, "who is waited for stands first:\n{shown}");
 
@@ -151,7 +153,7 @@ fn play(world: &World) {
     top.press("sss/");
     top.expect(&["filter (* ? [a-z]): *"]);
     top.press("\x7foth\r");
-    top.expect(&["*oth*  by contention", "1 locks"]);
+    top.expect(&["*oth*  by contention", "1 lock  "]);
     top.expect_gone("\njob ");
     top.press("/\x7f\x7f\x7f\x7f\x7f\r");
     top.expect(&["2 locks", "\njob "]);
@@ -168,6 +170,9 @@ fn play(world: &World) {
     assert_eq!(first.code(), Some(90));
     top.expect(&["second"]);
     top.expect_gone("break job");
+    let shown = world.bandog("show --json job").output().unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["revocations"][0]["by"]["label"], "ann", "who broke it is remembered: {shown}");
 
     top.press("\x1b");
     top.expect_end(0);
@@ -215,10 +220,10 @@ fn a_pause_stops_the_picture() {
     assert!(top.shown().contains("no locks"), "{}", top.shown());
     // Another filter is another picture.
     top.press("/\r");
-    top.expect(&["paused", "1 locks", "job"]);
+    top.expect(&["paused", "1 lock  ", "job"]);
     let _other = world.start("run other -- sleep 1000");
     assert!(world.bandog("watch --json --every 50ms --for 0.3s").output().unwrap().status.success());
-    assert!(top.shown().contains("1 locks"), "{}", top.shown());
+    assert!(top.shown().contains("1 lock  "), "{}", top.shown());
     top.press(" ");
     top.expect(&["2 locks", "other"]);
     top.press("q");

@@ -13,6 +13,8 @@ pub(super) const MODE: Check =
 
 /// Releases since which a script can no longer break out of its server (CVE-2025-49844), in series that got one. Whoever may
 /// take locks may run scripts.
+///
+/// Redis: docker-library/official-images#20011 on GitHub. Valkey 8.1: valkey-helm#31 there.
 const REPAIRED: &[(&str, [u64; 3])] = &[
     ("Redis", [6, 2, 20]),
     ("Redis", [7, 2, 11]),
@@ -23,6 +25,9 @@ const REPAIRED: &[(&str, [u64; 3])] = &[
     ("Valkey", [8, 0, 6]),
     ("Valkey", [8, 1, 4]),
 ];
+
+/// Later series of Redis began repaired.
+const NEWEST_REPAIRED: (u64, u64) = (8, 2);
 
 pub(super) fn version(said: &Said) -> Remark {
     // Valkey says beside its own version which Redis it is like.
@@ -43,6 +48,9 @@ pub(super) fn version(said: &Said) -> Remark {
         Some((_, [_, _, since])) if patch < *since => VERSION
             .risky(format!("{saw}, in which a script can take over the server (CVE-2025-49844)"))
             .change(format!("use {maker} {major}.{minor}.{since} or later, or a package with that repaired")),
+        // Distributions repair theirs under the old number, and INFO does not tell whose it is.
+        None if maker == "Redis" && (major, minor) < NEWEST_REPAIRED => VERSION
+            .fine(format!("{saw}; no release of this series repairs CVE-2025-49844; packages of distributions may")),
         _ => VERSION.fine(saw),
     }
 }
@@ -93,6 +101,20 @@ mod tests {
             (&[], Fitness::Unknown),
         ] {
             assert_eq!(version(&Said::of(fields, &[])).fitness, fitness, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_series_without_a_repair_is_told() {
+        for (field, number, told) in [
+            ("redis_version", "7.0.15", true),
+            ("redis_version", "7.2.11", false),
+            ("redis_version", "8.4.0", false),
+            ("valkey_version", "9.0.0", false),
+        ] {
+            let remark = version(&Said::of(&[(field, number)], &[]));
+            assert_eq!(remark.fitness, Fitness::Fine, "{number}");
+            assert_eq!(remark.saw.contains("no release of this series repairs CVE-2025-49844"), told, "{remark:?}");
         }
     }
 

@@ -1,11 +1,13 @@
 //! The database: is it one, is it ours and whole, has it a log, and how soon does it let us write?
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::checkup::{Check, Pace, Remark, brief, counted};
 use bandog_core::store::Outcome;
 
+use super::shell::quoted;
 use crate::busy::monotonic;
 use crate::error;
 use crate::link::Link;
@@ -27,12 +29,15 @@ pub(super) const WRITING: Check = Check::new(
 
 const TURNS: u32 = 20;
 
+/// Whose the file is; nothing where there is none.
+pub(super) fn owner(place: &Place) -> Option<rusqlite::Result<Owner>> {
+    place.path().symlink_metadata().is_ok().then(|| schema::whose(place))
+}
+
 /// What there is to say about the database; little, if it is not there or not ours.
-pub(super) fn examine(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
-    if place.check().is_err() || place.path().symlink_metadata().is_err() {
-        return Vec::new();
-    }
-    match schema::whose(place) {
+pub(super) fn examine(place: &Arc<Place>, owner: Option<rusqlite::Result<Owner>>, pace: &Pace) -> Vec<Remark> {
+    let Some(owner) = owner else { return Vec::new() };
+    match owner {
         Ok(Owner::Us) => ours(place, pace),
         Ok(Owner::Nobody) => vec![DATABASE.fine("empty; the first process makes it a file of locks")],
         Ok(Owner::Foreign(what)) => {
@@ -54,7 +59,7 @@ fn whole(place: &Place, link: &Link) -> Remark {
     let checked = link.connection.prepare("PRAGMA quick_check(3)").and_then(|mut check| {
         check.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<String>>>()
     });
-    let (path, locks) = (place.path().display(), "SELECT count(*) FROM lock");
+    let locks = "SELECT count(*) FROM lock";
     match checked {
         Ok(lines) if lines == ["ok"] => {
             let locks: i64 = link.connection.query_row(locks, [], |row| row.get(0)).unwrap_or(0);
@@ -63,9 +68,15 @@ fn whole(place: &Place, link: &Link) -> Remark {
         }
         Ok(lines) => DATABASE
             .wrong(format!("it is damaged: {}", lines.join("; ").escape_debug()))
-            .change(format!("stop who uses it, then mv {path} {path}.damaged, and its -wal and -shm too")),
+            .change(format!("stop who uses it, then {}, and its -wal and -shm too", aside(place))),
         Err(error) => DATABASE.wrong(error::explain(place, Outcome::NotExecuted, error).message),
     }
+}
+
+fn aside(place: &Place) -> String {
+    let mut aside = place.path().as_os_str().to_owned();
+    aside.push(".damaged");
+    format!("mv {} {}", quoted(place.path()), quoted(Path::new(&aside)))
 }
 
 fn log(link: &Link) -> Remark {
@@ -83,7 +94,7 @@ fn turns(place: &Place, link: &Link, pace: &Pace) -> Remark {
         let begin = monotonic();
         if let Err(error) = link.connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
             let told = error::explain(place, Outcome::NotExecuted, error).message;
-            return WRITING.wrong(told).change(format!("fuser {} shows who has it open", place.path().display()));
+            return WRITING.wrong(told).change(format!("fuser {} shows who has it open", quoted(place.path())));
         }
         longest = longest.max(monotonic().saturating_sub(begin));
     }

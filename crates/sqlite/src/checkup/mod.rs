@@ -6,15 +6,17 @@
 mod database;
 mod machine;
 mod place;
+mod shell;
 mod system;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use bandog_core::checkup::{Checkup, Pace};
+use bandog_core::checkup::{Checkup, Fitness, Pace, Remark};
 
 use crate::error;
 use crate::place::Place;
+use crate::schema::Owner;
 
 /// Examines the file at a path, or the place for one that is not there yet.
 ///
@@ -36,16 +38,29 @@ pub fn checkup(path: impl AsRef<Path>, pace: &Pace) -> Checkup {
         }
     };
     let mut found = Checkup::of(format!("sqlite:{}", place.path().display()));
-    found.remarks.extend([
-        place::file(&place),
-        place::permissions(&place),
-        system::kind(&place),
-        system::space(&place),
-    ]);
-    found.remarks.extend(database::examine(&place, pace));
-    found.remarks.extend(machine::syncing(&place, pace));
+    let file = place::file(&place);
+    let usable = file.fitness < Fitness::Wrong;
+    found.remarks.push(file);
+    if usable {
+        found.remarks.extend(inside(&place, pace));
+    } else {
+        // What stands in the place of the file is not ours: its permissions and its room are not our business.
+        found.remarks.push(system::kind(&place));
+    }
     found.remarks.extend([machine::waking(), machine::boot(), machine::clock()]);
     found
+}
+
+/// What there is to say where the file is, or could be.
+fn inside(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
+    let owner = database::owner(place);
+    // Nothing is written beside what is somebody else's.
+    let is_foreign = matches!(owner, Some(Ok(Owner::Foreign(_)) | Err(_)));
+    let mut remarks: Vec<Remark> = place::permissions(place, owner.as_ref()).into_iter().collect();
+    remarks.extend([system::kind(place), system::space(place)]);
+    remarks.extend(database::examine(place, owner, pace));
+    remarks.extend((!is_foreign).then(|| machine::syncing(place, pace)).flatten());
+    remarks
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
 //! The file itself: is it there or could it be, and who may use it?
 
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bandog_core::checkup::{Check, Remark};
 
+use super::shell::quoted;
+use super::system;
 use crate::ailment;
 use crate::place::Place;
+use crate::schema::Owner;
 
 pub(super) const FILE: Check = Check::new(
     "file",
@@ -16,6 +20,12 @@ pub(super) const PERMISSIONS: Check = Check::new(
     "permissions",
     "whoever can read the file can release any lock in it, and whoever can write to its directory can replace it",
 );
+
+/// Advice where a command would change what is not ours.
+const ELSEWHERE: &str = "give bandog another path: sqlite:PATH in a directory that you may write to";
+const PRIVATE: &str = "give bandog another path: sqlite:PATH in a directory that only its users may write to";
+const SHARE: &str =
+    "give bandog another path: sqlite:PATH; if this is its file, share it with a group, see docs/sqlite.md";
 
 const OTHERS_WRITE: u32 = 0o002;
 const OTHERS_READ: u32 = 0o004;
@@ -30,34 +40,53 @@ pub(super) fn file(place: &Place) -> Remark {
     if place.path().exists() {
         return FILE.fine(format!("{path} is there"));
     }
+    let told = |why: String| FILE.wrong(format!("{path} is not there and cannot be made: {why}"));
+    if let Some(why) = system::unmakeable(place) {
+        return told(why).change(ELSEWHERE);
+    }
     match ailment::unmakeable(place) {
-        Some(why) => FILE.wrong(format!("{path} is not there and cannot be made: {why}")).change(format!(
-            "sudo install -d -m 2770 -g GROUP {} (see docs/sqlite.md), or another path",
-            place.directory().display()
-        )),
+        Some(why) if is_missing(place.directory()) => {
+            let directory = quoted(place.directory());
+            told(why)
+                .change(format!("sudo install -d -m 2770 -g GROUP {directory} (see docs/sqlite.md), or another path"))
+        }
+        // To install a directory that is there would change it, whosever it is.
+        Some(why) => told(why).change(ELSEWHERE),
         None => FILE.fine(format!("{path} is not there yet; the first process makes it")),
     }
 }
 
-pub(super) fn permissions(place: &Place) -> Remark {
+/// Certainly, and not only out of our sight.
+fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Nothing where the file is somebody else's: who may use that is not our business.
+pub(super) fn permissions(place: &Place, owner: Option<&rusqlite::Result<Owner>>) -> Option<Remark> {
     if let Some((_, why)) = ailment::forbidden(place) {
-        return PERMISSIONS.wrong(why).change("chmod and chgrp it for a group that you are in, see docs/sqlite.md");
+        return Some(PERMISSIONS.wrong(why).change(SHARE));
+    }
+    if matches!(owner, Some(Ok(Owner::Foreign(_)) | Err(_))) {
+        return None;
     }
     let files = [&place.path, &place.log, &place.index, &place.bell];
-    if let Some((path, mode)) = files.into_iter().find_map(|path| open_to_others(path)) {
+    let open: Vec<(&Path, u32)> = files.into_iter().filter_map(|path| open_to_others(path)).collect();
+    if let Some((path, mode)) = open.first() {
         let may = if mode & OTHERS_WRITE > 0 { "change" } else { "read" };
-        return PERMISSIONS
-            .risky(format!("every user of this machine may {may} {} (mode {mode:04o})", path.display()))
-            .change(format!("chmod o-rwx {0} {0}-wal {0}-shm {0}-bell", place.path().display()));
+        let remark =
+            PERMISSIONS.risky(format!("every user of this machine may {may} {} (mode {mode:04o})", path.display()));
+        // An empty file, or what was left of a file that is gone, may be anybody's.
+        let is_ours = matches!(owner, Some(Ok(Owner::Us)));
+        let paths: Vec<String> = open.iter().map(|(path, _)| quoted(path)).collect();
+        return Some(remark.change(if is_ours { format!("chmod o-rwx {}", paths.join(" ")) } else { PRIVATE.into() }));
     }
     let directory = place.directory();
     let mode = directory.metadata().map_or(0, |directory| directory.mode() & 0o7777);
     if mode & OTHERS_WRITE > 0 && (mode & STICKY == 0 || !place.path().exists()) {
-        return PERMISSIONS
-            .risky(format!("every user of this machine may put files into {} (mode {mode:04o})", directory.display()))
-            .change("put it into a directory of its own: chmod o-w, or another path");
+        let saw = format!("every user of this machine may put files into {} (mode {mode:04o})", directory.display());
+        return Some(PERMISSIONS.risky(saw).change(PRIVATE));
     }
-    PERMISSIONS.fine(who(place))
+    Some(PERMISSIONS.fine(who(place)))
 }
 
 fn open_to_others(path: &Path) -> Option<(&Path, u32)> {

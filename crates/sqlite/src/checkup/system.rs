@@ -33,6 +33,22 @@ const SYSTEMS: &[(u64, &str, Sort)] = &[
     (0x786f_4256, "VirtualBox's shared folder", Sort::Doubtful),
     (0x0102_1994, "tmpfs", Sort::Passing),
     (0x8584_58f6, "ramfs", Sort::Passing),
+    (0x9fa0, "proc", Sort::Kernel),
+    (0x6265_6572, "sysfs", Sort::Kernel),
+    (0x0027_e0eb, "cgroup", Sort::Kernel),
+    (0x6367_7270, "cgroup2", Sort::Kernel),
+    (0x1cd1, "devpts", Sort::Kernel),
+    (0x6462_6720, "debugfs", Sort::Kernel),
+    (0x7472_6163, "tracefs", Sort::Kernel),
+    (0x7363_6673, "securityfs", Sort::Kernel),
+    (0xf97c_ff8c, "selinuxfs", Sort::Kernel),
+    (0x6265_6570, "configfs", Sort::Kernel),
+    (0xcafe_4a11, "bpf", Sort::Kernel),
+    (0x6165_676c, "pstore", Sort::Kernel),
+    (0xde5e_81e4, "efivarfs", Sort::Kernel),
+    (0x4249_4e4d, "binfmt_misc", Sort::Kernel),
+    (0x1980_0202, "mqueue", Sort::Kernel),
+    (0x9584_58f6, "hugetlbfs", Sort::Kernel),
     (0xef53, "ext4", Sort::Local),
     (0x5846_5342, "XFS", Sort::Local),
     (0x9123_683e, "Btrfs", Sort::Local),
@@ -54,16 +70,17 @@ enum Sort {
     Local,
     /// A container's own layer.
     Layer,
+    /// A view of the kernel: no file of ours can be made there, whatever the permissions say.
+    Kernel,
 }
 
 pub(super) fn kind(place: &Place) -> Remark {
-    let seen = place.path().ancestors().find_map(|path| statfs(path).ok());
-    let Some(seen) = seen else { return FILE_SYSTEM.unknown("the system does not tell which it is") };
-    let read_only = ailment::system(place).is_some_and(|system| system.f_flag.contains(StatVfsMountFlags::RDONLY));
-    if read_only {
+    let Some(number) = number(place) else {
+        return FILE_SYSTEM.unknown("the system does not tell which it is");
+    };
+    if is_read_only(place) {
         return FILE_SYSTEM.wrong(ailment::mounted_read_only(place));
     }
-    let number = u64::try_from(i128::from(seen.f_type) & 0xffff_ffff).unwrap_or(0);
     let (fitness, saw) = classify(number);
     let remark = FILE_SYSTEM.remark(fitness, saw);
     if fitness == Fitness::Fine {
@@ -71,6 +88,26 @@ pub(super) fn kind(place: &Place) -> Remark {
     } else {
         remark.change("sqlite:PATH on a disk of this machine; for several machines redis://…")
     }
+}
+
+/// The magic number of the nearest that is there.
+fn number(place: &Place) -> Option<u64> {
+    let seen = place.path().ancestors().find_map(|path| statfs(path).ok())?;
+    u64::try_from(i128::from(seen.f_type) & 0xffff_ffff).ok()
+}
+
+fn is_read_only(place: &Place) -> bool {
+    ailment::system(place).is_some_and(|system| system.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// Why no file can be made there, whatever the permissions say.
+pub(super) fn unmakeable(place: &Place) -> Option<String> {
+    if is_read_only(place) {
+        return Some("the file system is mounted read-only".to_owned());
+    }
+    let number = number(place)?;
+    let (_, name, _) = SYSTEMS.iter().find(|(magic, _, sort)| *magic == number && *sort == Sort::Kernel)?;
+    Some(format!("{name} is a view of the kernel and takes no files"))
 }
 
 fn classify(number: u64) -> (Fitness, String) {
@@ -92,6 +129,7 @@ fn classify(number: u64) -> (Fitness, String) {
         Some(Sort::Layer) => {
             (Fitness::Fine, format!("{name}: other containers see another file, unless it is mounted into them"))
         }
+        Some(Sort::Kernel) => (Fitness::Wrong, format!("{name}, a view of the kernel that takes no files")),
         Some(Sort::Local) | None => (Fitness::Fine, name),
     }
 }
@@ -122,6 +160,8 @@ mod tests {
             (0xff53_4d42, Fitness::Wrong, "CIFS"),
             (0xfe53_4d42, Fitness::Wrong, "SMB2"),
             (0x00c3_6400, Fitness::Wrong, "Ceph"),
+            (0x9fa0, Fitness::Wrong, "proc"),
+            (0x6265_6572, Fitness::Wrong, "sysfs"),
             (0x0102_1997, Fitness::Risky, "9p"),
             (0x6573_5546, Fitness::Risky, "FUSE"),
             (0x0102_1994, Fitness::Fine, "next boot"),
@@ -136,7 +176,8 @@ mod tests {
 
     #[test]
     fn what_is_refused_when_opened_is_wrong_here_and_nothing_else() {
-        for (number, name, _) in SYSTEMS {
+        // Of the kernel's views none takes a file, so none is there to be opened.
+        for (number, name, _) in SYSTEMS.iter().filter(|(.., sort)| *sort != Sort::Kernel) {
             assert_eq!(is_network(i128::from(*number)), classify(*number).0 == Fitness::Wrong, "{name}");
         }
     }

@@ -9,15 +9,14 @@ use super::super::state::{Mode, State};
 use super::put;
 use super::style::Brush;
 use crate::screen::{Ink, harmless};
-use crate::watch::{Event, clock};
+use crate::watch::{Event, clock, found};
 
 const KEYS: &str = "? help  q quit  enter show  b break  / filter  s sort  r reverse  space pause";
 
 pub(super) fn header(frame: &mut Frame<'_>, area: Rect, state: &State, brush: Brush) {
     let model = &state.model;
     let rate = format!("{:.1}/s", model.rate.per_second(state.now));
-    let counts =
-        format!("{} locks  {} holders  {} waiters  {rate}", model.rows.len(), model.holders(), model.waiters());
+    let counts = format!("{}  {rate}", found(model.rows.len(), model.holders(), model.waiters()).join("  "));
     let width = usize::from(area.width);
     // The counts are what changes: they are whole, and the store has the rest.
     let store = state.screen.cut(&harmless(&model.store), width.saturating_sub(counts.width() + 2));
@@ -27,20 +26,21 @@ pub(super) fn header(frame: &mut Frame<'_>, area: Rect, state: &State, brush: Br
         brush.span(Ink::Plain, &" ".repeat(gap)),
         brush.span(Ink::Plain, &counts),
     ]);
-    put(frame, area, vec![first, second(state, brush)]);
+    put(frame, area, vec![first, second(state, width, brush)]);
 }
 
-fn second(state: &State, brush: Brush) -> Line<'static> {
+fn second(state: &State, width: usize, brush: Brush) -> Line<'static> {
     let model = &state.model;
     if let Some(trouble) = &model.trouble {
-        return brush.line(Ink::Wrong, &harmless(trouble));
+        return brush.line(Ink::Wrong, &state.screen.cut(&harmless(trouble), width));
     }
     let mut spans = Vec::new();
     if state.paused {
         spans.push((Ink::Risky, "paused  ".to_owned()));
     }
     if model.beyond > 0 {
-        spans.push((Ink::Risky, format!("{} more locks not shown (--limit)  ", model.beyond)));
+        let locks = if model.beyond == 1 { "lock" } else { "locks" };
+        spans.push((Ink::Risky, format!("{} more {locks} not shown (--limit)  ", model.beyond)));
     }
     let reverse = if state.reverse { ", reversed" } else { "" };
     spans.push((Ink::Faint, format!("{}  by {}{reverse}  ", harmless(&model.pattern), state.order.word())));
@@ -94,7 +94,8 @@ pub(super) fn footer(frame: &mut Frame<'_>, area: Rect, state: &State, brush: Br
             let cursor = state.screen.sign("▏", "_");
             brush.line(Ink::Strong, &format!("{}{cursor}", typed.chars().skip(from).collect::<String>()))
         }
-        (_, Some((ink, text))) => brush.line(*ink, &harmless(text)),
+        // Whoever says it has made it harmless: twice would show what nobody wrote.
+        (_, Some((ink, text))) => brush.line(*ink, &state.screen.cut(text, usize::from(area.width))),
         (_, None) => brush.line(Ink::Faint, KEYS),
     };
     put(frame, area, vec![line]);

@@ -161,6 +161,9 @@ fn a_filter_is_typed() {
     assert!(matches!(press(&mut state, "\n"), Some(Wish::Filter(pattern)) if pattern == "*order*"));
     press(&mut state, "/\x08[");
     assert!(press(&mut state, "\n").is_none() && matches!(state.mode, Mode::Filter(_)), "it cannot be");
+    let why = r#"the pattern "[" opens a [ and does not close it; write \[ for the character itself"#;
+    assert_eq!(drawn(&state, 100, 24)[23], why);
+    assert_eq!(drawn(&state, 60, 24)[23], format!("{}…", &why[..59]), "what is cut is seen to be cut");
     assert!(matches!(press(&mut state, "\x08\n"), Some(Wish::Filter(pattern)) if pattern == "*"));
     press(&mut state, "/q");
     assert!(press(&mut state, "\x1b").is_none() && matches!(state.mode, Mode::List), "q is a letter there");
