@@ -19,6 +19,8 @@ pub(crate) struct Entry {
     pub(crate) last: Stamp,
     pub(crate) holders: Vec<Holding>,
     pub(crate) waiters: Vec<Waiting>,
+    /// How many wait: a listing shows only the first of them.
+    pub(crate) queue: usize,
 }
 
 /// One hold.
@@ -65,6 +67,7 @@ impl Entry {
             last: record.last,
             holders: record.holders.iter().map(|holder| Holding::new(holder, now)).collect(),
             waiters: record.waiters.iter().map(|waiter| Waiting::new(waiter, now)).collect(),
+            queue: record.queue,
         }
     }
 
@@ -73,7 +76,7 @@ impl Entry {
             "lock": self.name.as_str(),
             "kind": self.kind.map(kind),
             "holders": self.holders.iter().map(Holding::json).collect::<Vec<_>>(),
-            "waiters": self.waiters.len(),
+            "waiters": self.queue,
         })
     }
 }

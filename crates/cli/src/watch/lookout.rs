@@ -54,7 +54,7 @@ impl Lookout {
     }
 
     pub(crate) fn waiters(&self) -> usize {
-        self.sights.values().map(|sight| sight.record.waiters.len()).sum()
+        self.sights.values().map(|sight| sight.record.queue).sum()
     }
 
     /// Looks at every lock and says what has changed since the last time: nothing at the first.
