@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 
 use crate::note::millis;
 
+/// A look at one lock reads its whole queue, and the store has others to serve: whoever looks again and again leaves it alone for so
+/// many times what a look took.
+pub(crate) const PAUSES: u32 = 20;
+
 /// One lock.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {

@@ -5,15 +5,13 @@ use std::time::Duration;
 use bandog::{Clock, Locks, PublicId};
 
 use super::{Broken, look};
-use crate::entry::Holding;
+use crate::entry::{Holding, PAUSES};
 use crate::failure::Failure;
 use crate::note::short;
 use crate::screen::{Ink, Screen};
 
 /// How long the lock is left alone between two looks, at least.
 const PAUSE: Duration = Duration::from_millis(100);
-/// And at least so many times what a look took: a look reads the whole queue, and a crowded store has others to serve.
-const PAUSES: u32 = 20;
 /// What a lease end may take longer than the store said when it was asked.
 const SLACK: Duration = Duration::from_secs(2);
 
