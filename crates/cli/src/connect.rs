@@ -45,13 +45,6 @@ pub(crate) fn address(args: &StoreArgs) -> Result<String, Failure> {
     Ok(url)
 }
 
-/// The name of whoever types, for the record.
-pub(crate) fn user(usual: &str) -> String {
-    let named =
-        ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
-    named.unwrap_or_else(|| usual.to_owned())
-}
-
 /// Opens a store that is there: looking makes none. A path that nobody has used yet is most likely misspelt.
 pub(crate) async fn existing(args: &StoreArgs, settings: &Settings, label: Label<'_>) -> Result<Locks, Failure> {
     let url = address(args)?;

@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 
 use crate::note::millis;
 
+/// A look at one lock reads its whole queue, and the store has others to serve: whoever looks again and again leaves it alone for so
+/// many times what a look took.
+pub(crate) const PAUSES: u32 = 20;
+
 /// One lock.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -19,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) last: Stamp,
     pub(crate) holders: Vec<Holding>,
     pub(crate) waiters: Vec<Waiting>,
+    /// How many wait: a listing shows only the first of them.
+    pub(crate) queue: usize,
 }
 
 /// One hold.
@@ -65,6 +71,7 @@ impl Entry {
             last: record.last,
             holders: record.holders.iter().map(|holder| Holding::new(holder, now)).collect(),
             waiters: record.waiters.iter().map(|waiter| Waiting::new(waiter, now)).collect(),
+            queue: record.queue,
         }
     }
 
@@ -73,7 +80,7 @@ impl Entry {
             "lock": self.name.as_str(),
             "kind": self.kind.map(kind),
             "holders": self.holders.iter().map(Holding::json).collect::<Vec<_>>(),
-            "waiters": self.waiters.len(),
+            "waiters": self.queue,
         })
     }
 }

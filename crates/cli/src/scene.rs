@@ -53,7 +53,7 @@ impl Scene {
         Self {
             holders: record.holders.iter().map(|holder| Holding::new(holder, now)).collect(),
             ahead: record.waiters.iter().position(|waiter| ours(&waiter.who)),
-            waiters: record.waiters.len(),
+            waiters: record.queue,
         }
     }
 

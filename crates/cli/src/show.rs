@@ -107,7 +107,7 @@ pub(crate) fn title(screen: Screen, entry: &Entry) -> String {
         1 => "held".to_owned(),
         count => format!("held by {count}"),
     };
-    let waiters = match entry.waiters.len() {
+    let waiters = match entry.queue {
         0 => "nobody waits".to_owned(),
         1 => "1 waits".to_owned(),
         count => format!("{count} wait"),

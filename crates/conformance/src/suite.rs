@@ -106,6 +106,7 @@ macro_rules! __promises {
                 pages_are_bounded_and_complete
                 patterns_choose
                 free_locks_are_not_listed
+                a_crowd_is_counted_and_its_first_are_listed
             }
             names {
                 strange_names_do_not_collide

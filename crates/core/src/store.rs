@@ -152,7 +152,7 @@ pub struct Listing {
 /// A piece of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Locks, in the store's order.
+    /// Locks, in the store's order, each with the first [`LISTED`](crate::ledger::LISTED) of its waiters.
     pub rows: Vec<(LockName, RecordView)>,
     /// Give this as `after` for the next piece; `None` at the end.
     pub next: Option<String>,

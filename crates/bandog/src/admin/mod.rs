@@ -24,7 +24,7 @@ use crate::request::excerpt;
 /// let locks = bandog::Locks::connect("memory:").await?;
 /// let guard = locks.mutex("job").acquire().await?;
 /// for lock in locks.list("*").await? {
-///     println!("{:?} has {} holders and {} waiters", lock.name, lock.record.holders.len(), lock.record.waiters.len());
+///     println!("{:?} has {} holders and {} waiters", lock.name, lock.record.holders.len(), lock.record.queue);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -33,7 +33,8 @@ use crate::request::excerpt;
 pub struct LockInfo {
     /// The lock name.
     pub name: LockName,
-    /// Holders, waiters, last stamp.
+    /// Holders, waiters, last stamp. From a listing, with the first waiters and the number of them all; from an inspection, with
+    /// every one.
     pub record: RecordView,
 }
 

@@ -106,7 +106,7 @@ impl Deaf<'_> {
     fn until_all_wait(&self, count: u64) -> io::Result<()> {
         loop {
             let locks = self.stage.locks.list("crowd-*").map_err(|error| wrong(error.to_string()))?;
-            if locks.iter().map(|lock| lock.record.waiters.len() as u64).sum::<u64>() >= count {
+            if locks.iter().map(|lock| lock.record.queue as u64).sum::<u64>() >= count {
                 return Ok(());
             }
             if is_over() {

@@ -1,4 +1,4 @@
-//! `bandog ls` over many locks: its first lines are there soon, its memory does not grow with the locks, and no call of it keeps
+//! `bandog ls` over many locks, one of them with a crowd: its first lines are there soon, its memory does not grow with the locks, and no call of it keeps
 //! the server from others.
 
 use std::fs;
@@ -6,15 +6,19 @@ use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::args::Orders;
+use crate::args::{Orders, Role, Style};
 use crate::clock::nanos;
-use crate::crew::{is_over, wrong};
+use crate::crew::{Worker, is_over, wrong};
 use crate::report::{Report, span};
 use crate::stage::Stage;
 
 use super::hoard::{Hoard, LEASE};
+use super::puppets::{Terms, duty, until_queued};
 
 const HOLDS: u64 = 100_000;
+/// So many wait for one of the locks, of so many clients: a heartbeat names all who wait at its client.
+const CROWD: usize = 5_000;
+const CLIENTS: usize = 25;
 const ROUNDS: usize = 5;
 /// The bar for the first line is this and the slack.
 const SOON: Duration = Duration::from_millis(100);
@@ -34,8 +38,9 @@ pub(super) fn play(orders: &Orders) -> io::Result<Report> {
     let holds = orders.holds.unwrap_or(HOLDS).max(FEW);
     let stage = Stage::new("list", ROUNDS, orders)?;
     let mut report = Report::new("list");
-    report.figure("locks", holds);
+    report.figure("locks, waiters for one of them", format!("{holds}, {CROWD}"));
     let hoard = Hoard::start(&stage, 1, holds, LEASE)?;
+    let mut crowd = crowd(&stage)?;
     let brief = if orders.broken { Duration::ZERO } else { orders.slack / BRIEF };
     let _: String = stage.server.run(&format!("CONFIG SET slowlog-log-slower-than {}", brief.as_micros()));
     let _: String = stage.server.run("CONFIG SET slowlog-max-len 1000");
@@ -46,6 +51,7 @@ pub(super) fn play(orders: &Orders) -> io::Result<Report> {
         seen.push(listing(&stage, &[], holds, orders.broken)?);
     }
     let slow: Vec<Slow> = stage.server.run("SLOWLOG GET 1000");
+    crowd.end()?;
     hoard.end()?;
     report_all(&mut report, &seen, &few, holds, orders.slack);
     report.none(format!("calls that kept the server for {} or longer", span(brief)), slow.len());
@@ -54,6 +60,17 @@ pub(super) fn play(orders: &Orders) -> io::Result<Report> {
         report.figure("the longest of them", format!("{command}, {}", span(Duration::from_micros(*micros))));
     }
     stage.finish(report)
+}
+
+/// A process whose tasks stand in line for the first lock.
+fn crowd(stage: &Stage) -> io::Result<Worker> {
+    let mut worker = Worker::start(&duty(stage, Role::Crowd, Terms::new(Style::Async, LEASE)))?;
+    worker.expect("ready")?;
+    for _ in 0..CLIENTS {
+        worker.tell(&format!("line hoard-1-0 {}", CROWD / CLIENTS))?;
+    }
+    until_queued(stage, "hoard-1-0", CROWD)?;
+    Ok(worker)
 }
 
 fn report_all(report: &mut Report, seen: &[Seen], few: &Seen, holds: u64, slack: Duration) {

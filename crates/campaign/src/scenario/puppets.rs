@@ -86,7 +86,7 @@ pub(super) fn lease_end(stage: &Stage, name: &str) -> io::Result<u64> {
 
 /// Waits until so many stand in the queue.
 pub(super) fn until_queued(stage: &Stage, name: &str, waiters: usize) -> io::Result<()> {
-    while look(stage, name)?.map_or(0, |info| info.record.waiters.len()) < waiters {
+    while look(stage, name)?.map_or(0, |info| info.record.queue) < waiters {
         if is_over() {
             return Err(io::ErrorKind::Interrupted.into());
         }

@@ -1,4 +1,4 @@
-//! Many locks at once: held and then released one by one, or waited for, as tasks or as threads.
+//! Many locks at once: held and then released one by one, or waited for, as tasks or as threads. Or many in line for one lock.
 
 use std::io;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use super::{listen, say};
 
 pub(super) fn play(duty: &Duty) -> io::Result<()> {
     let runtime = runtime()?;
-    let locks = runtime.block_on(Locks::connect(&address(duty))).map_err(|error| wrong(error.to_string()))?;
+    let connect = || runtime.block_on(Locks::connect(&address(duty))).map_err(|error| wrong(error.to_string()));
+    let (locks, mut others) = (connect()?, Vec::new());
     let mut held = Vec::new();
     say(format_args!("ready"));
     while let Some(line) = listen() {
@@ -24,10 +25,16 @@ pub(super) fn play(duty: &Duty) -> io::Result<()> {
         match *words {
             ["hold", from, count] => held = hold(&runtime, &locks, number(from)?, number(count)?)?,
             ["give", spread] => give(&runtime, std::mem::take(&mut held), Duration::from_millis(number(spread)?)),
+            ["line", lock, count] => {
+                let locks = connect()?;
+                line_up(&runtime, &locks, lock, number(count)?);
+                others.push(locks);
+            }
             ["wait", from, count] => wait(&runtime, &locks, duty.style, number(from)?, number(count)?),
             _ => return Err(wrong(format!("told {words:?}"))),
         }
     }
+    others.into_iter().for_each(|locks| drop(runtime.block_on(locks.shutdown())));
     // Guards are dropped here, and their releases go on in the background: not to be cut off by the end of the process.
     runtime.block_on(locks.shutdown()).map_err(|error| wrong(error.to_string()))
 }
@@ -75,6 +82,13 @@ fn wait(runtime: &Runtime, locks: &Locks, style: Style, from: u64, count: u64) {
                 }
             })),
         }
+    }
+}
+
+/// Each in person, to the end of this process. They are of a client of their own: its heartbeat names them all.
+fn line_up(runtime: &Runtime, locks: &Locks, lock: &str, count: u64) {
+    for _ in 0..count {
+        runtime.spawn(locks.mutex(lock).fair().wait(PATIENCE * 10).acquire());
     }
 }
 

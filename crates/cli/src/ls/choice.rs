@@ -43,7 +43,7 @@ impl Choice {
                 && fits(&self.label, &holder.who.label)
                 && self.over.is_none_or(|over| holder.held > over)
         };
-        (!self.contended || !entry.waiters.is_empty()) && (!self.asks_holders() || entry.holders.iter().any(holder))
+        (!self.contended || entry.queue > 0) && (!self.asks_holders() || entry.holders.iter().any(holder))
     }
 }
 

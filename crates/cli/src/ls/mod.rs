@@ -143,7 +143,7 @@ fn onward(after: &str) -> String {
 
 pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
     let name = Cell::new(harmless(entry.name.as_str())).ink(Ink::Strong);
-    let waiters = match entry.waiters.len() {
+    let waiters = match entry.queue {
         0 => Cell::new("0").ink(Ink::Faint),
         count => Cell::new(count.to_string()).ink(Ink::Risky),
     };
@@ -179,7 +179,7 @@ fn order(entries: &mut [Entry], sort: Sort, reverse: bool) {
             Sort::Held => Reverse(held(one)).cmp(&Reverse(held(other))),
             // Nobody's lease comes last.
             Sort::Left => (left(one).is_none(), left(one)).cmp(&(left(other).is_none(), left(other))),
-            Sort::Waiters => other.waiters.len().cmp(&one.waiters.len()),
+            Sort::Waiters => other.queue.cmp(&one.queue),
             Sort::Host => host(one).cmp(&host(other)),
         };
         let by = by.then_with(|| one.name.cmp(&other.name));

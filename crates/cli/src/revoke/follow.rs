@@ -6,13 +6,13 @@ use bandog::{Clock, Locks, PublicId};
 
 use super::look;
 use super::report::Broken;
-use crate::entry::Holding;
+use crate::entry::{Holding, PAUSES};
 use crate::failure::Failure;
 use crate::note::short;
 use crate::screen::{Ink, Screen};
 
-/// How often the lock is looked at meanwhile.
-const LOOK: Duration = Duration::from_millis(100);
+/// How long the lock is left alone between two looks, at least.
+const PAUSE: Duration = Duration::from_millis(100);
 /// What a lease end may take longer than the store said when it was asked.
 const SLACK: Duration = Duration::from_secs(2);
 
@@ -35,15 +35,22 @@ pub(super) async fn follow(
     let ids: Vec<PublicId> = broken.iter().map(|broken| broken.target.id).collect();
     let began = Clock::system().now();
     loop {
+        let asked = Clock::system().now();
         let holders = look(locks, name).await?.map(|entry| entry.holders).unwrap_or_default();
-        let took = Clock::system().now().since(began);
+        let now = Clock::system().now();
+        let (took, cost) = (now.since(began), now.since(asked));
         let (still, next): (Vec<Holding>, Vec<Holding>) =
             holders.into_iter().partition(|holder| ids.contains(&holder.id));
         if still.is_empty() || took > longest + SLACK {
             return Ok(Followed { took, gave_up: still.is_empty(), next });
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(pause(cost)).await;
     }
+}
+
+/// Until the next look, after one that took so long.
+fn pause(cost: Duration) -> Duration {
+    PAUSE.max(cost * PAUSES)
 }
 
 impl Followed {
@@ -69,5 +76,16 @@ impl Followed {
             true => screen.paint(Ink::Risky, &format!("{next}; the one before may still be at work")),
             false => screen.paint(Ink::Good, &format!("given up after {took}; {next}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_takes_long_is_rare() {
+        let millis = Duration::from_millis;
+        assert_eq!([0, 5, 6, 80].map(|cost| pause(millis(cost))), [100, 100, 120, 1600].map(millis));
     }
 }

@@ -68,7 +68,7 @@ fn of_lock(name: &LockName, sight: &Sight, limits: Alerts, wall: u64) -> Vec<Ale
     for holder in &sight.record.holders {
         alerts.extend(of_holder(sight, holder, limits, wall).map(|(why, text)| alert(why, text)));
     }
-    let waiters = sight.record.waiters.len();
+    let waiters = sight.record.queue;
     if waiters > usize::try_from(limits.waiters).unwrap_or(usize::MAX) {
         alerts.push(alert(Why::Waiters, format!("{waiters} wait")));
     }

@@ -100,7 +100,7 @@ impl Model {
     }
 
     pub(crate) fn waiters(&self) -> usize {
-        self.rows.iter().map(|row| row.entry.waiters.len()).sum()
+        self.rows.iter().map(|row| row.entry.queue).sum()
     }
 
     /// One snapshot, with what happened since the last one.

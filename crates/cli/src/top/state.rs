@@ -37,7 +37,7 @@ impl Order {
 
     /// Sorts; names decide where nothing else does.
     pub(crate) fn sort(self, rows: &mut [Row], reverse: bool) {
-        let waiters = |row: &Row| row.entry.waiters.len();
+        let waiters = |row: &Row| row.entry.queue;
         rows.sort_by(|one, other| {
             let longest = || other.held().cmp(&one.held());
             let by = match self {

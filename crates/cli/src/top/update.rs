@@ -76,7 +76,7 @@ impl State {
         let Some(row) = self.model.rows.iter().find(|row| Some(&row.entry.name) == shown) else {
             return self.say(Ink::Risky, "nobody holds it: there is nothing to break");
         };
-        let (lock, holders, waiters) = (row.entry.name.clone(), row.entry.holders.clone(), row.entry.waiters.len());
+        let (lock, holders, waiters) = (row.entry.name.clone(), row.entry.holders.clone(), row.entry.queue);
         if holders.is_empty() {
             return self.say(Ink::Risky, "nobody holds it: there is nothing to break");
         }

@@ -1,6 +1,7 @@
 //! Two looks at one lock, and what happened in between. Pure.
 //!
-//! What came and went between the looks is not seen, unless a notice told of it.
+//! What came and went between the looks is not seen, unless a notice told of it. Of a long queue only the first waiters are
+//! seen: who newly stands among them may have waited long, and is not told to have come.
 
 use std::time::Duration;
 
@@ -115,22 +116,38 @@ impl Between<'_> {
         Change::Held { by: party(holder), waited, token: holder.stamp.token(0) }
     }
 
-    /// Waiters that neither wait nor hold any more.
+    fn queue(side: Option<&Sight>) -> usize {
+        side.map_or(0, |sight| sight.record.queue)
+    }
+
+    /// Waiters that neither wait nor hold any more, as far as that is certain.
     fn left(&self) -> impl Iterator<Item = Change> {
         let (holders, waiters) = (Self::holders(self.later), Self::waiters(self.later));
         let here = move |id| holders.iter().any(|one| one.id == id) || waiters.iter().any(|one| one.id == id);
         let (now, told) = (self.now, self.released);
-        let gone = Self::waiters(self.earlier).iter().filter(move |one| !here(one.id) && told != Some(one.id));
-        gone.map(move |one| {
-            let waited = since(one.since.micros(), now);
-            Change::Left { by: waiting(one), waited, waiters: waiters.len() }
-        })
+        let (sure, queue) = (self.places_seen(), Self::queue(self.later));
+        let gone =
+            Self::waiters(self.earlier).iter().take(sure).filter(move |one| !here(one.id) && told != Some(one.id));
+        gone.map(move |one| Change::Left { by: waiting(one), waited: since(one.since.micros(), now), waiters: queue })
+    }
+
+    /// How many of the first places of the earlier look the later one shows, if those who had them still wait.
+    fn places_seen(&self) -> usize {
+        match self.later {
+            Some(later) if !later.is_whole() => {
+                let shown = &later.record.waiters;
+                // Nobody comes in before another, but for one upgrade at the front.
+                let upgrade = shown.first().is_some_and(|first| self.waiter_before(first.id).is_none());
+                shown.len().saturating_sub(usize::from(upgrade))
+            }
+            _ => usize::MAX,
+        }
     }
 
     fn joined(&self) -> impl Iterator<Item = Change> {
-        let waiters = Self::waiters(self.later);
-        let new = waiters.iter().filter(|one| self.waiter_before(one.id).is_none());
-        new.map(|one| Change::Waits { by: waiting(one), waiters: waiters.len() })
+        let (whole, queue) = (self.earlier.is_none_or(Sight::is_whole), Self::queue(self.later));
+        let new = Self::waiters(self.later).iter().filter(move |one| whole && self.waiter_before(one.id).is_none());
+        new.map(move |one| Change::Waits { by: waiting(one), waiters: queue })
     }
 }
 

@@ -6,18 +6,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bandog::op::RecordView;
-use bandog::{AdminError, Clock, LockInfo, LockName, Locks, Pattern, PublicId};
+use bandog::{AdminError, Clock, LockInfo, LockName, Locks, Moment, Pattern, PublicId};
 use bandog_redis::Notice;
 
 use super::change::Event;
 use super::diff::Between;
 use super::sight::Sight;
-use crate::entry::wall_micros;
+use crate::entry::{PAUSES, wall_micros};
 
 /// Rows of one page.
 const PAGE: usize = 256;
 /// Of the locks that are in use no more, so many are asked at one look how they ended.
 const ASKED: usize = 256;
+/// So many waiters are a crowd: a look at such a lock alone costs more than one at all of them, and notices of it may come fast.
+const CROWD: usize = 32;
 
 /// Every lock of a pattern, as it was at the last look.
 #[derive(Debug)]
@@ -30,12 +32,15 @@ pub(crate) struct Lookout {
     /// Locks for which there was no room.
     pub(crate) beyond: usize,
     looked: bool,
+    /// Until then a notice of a lock with a crowd is left to the next look at all of them.
+    rest: Moment,
 }
 
 impl Lookout {
     pub(crate) fn new(locks: Locks, pattern: &str, limit: usize) -> Self {
         let (pattern, clock) = (pattern.to_owned(), Clock::system());
-        Self { locks, pattern, limit, clock, sights: BTreeMap::new(), beyond: 0, looked: false }
+        let rest = clock.now();
+        Self { locks, pattern, limit, clock, sights: BTreeMap::new(), beyond: 0, looked: false, rest }
     }
 
     /// Looks at other locks from the next look on, which then tells nothing.
@@ -54,7 +59,7 @@ impl Lookout {
     }
 
     pub(crate) fn waiters(&self) -> usize {
-        self.sights.values().map(|sight| sight.record.waiters.len()).sum()
+        self.sights.values().map(|sight| sight.record.queue).sum()
     }
 
     /// Looks at every lock and says what has changed since the last time: nothing at the first.
@@ -81,16 +86,25 @@ impl Lookout {
     /// Looks at the one lock that a notice is about, if it is one of ours.
     pub(crate) async fn heard(&mut self, notice: Notice) -> Result<Vec<Event>, AdminError> {
         let ours = Pattern::new(&*self.pattern).is_ok_and(|pattern| pattern.matches(notice.name.as_str()));
-        if !ours || !self.looked {
+        let asked = self.clock.now();
+        if !ours || !self.looked || (asked < self.rest && self.is_crowded(&notice.name)) {
             return Ok(Vec::new());
         }
         let record = self.locks.inspect(&notice.name).await?.map(|info| info.record);
+        if record.as_ref().is_some_and(|record| record.queue > CROWD) {
+            let now = self.clock.now();
+            self.rest = now + now.since(asked) * PAUSES;
+        }
         let room = self.sights.len() < self.limit || self.sights.contains_key(&notice.name);
         let events = self.note(&notice.name, record, notice.holder);
         if !room {
             self.sights.remove(&notice.name);
         }
         Ok(events)
+    }
+
+    fn is_crowded(&self, name: &LockName) -> bool {
+        self.sights.get(name).is_some_and(|sight| sight.record.queue > CROWD)
     }
 
     /// Every lock in use for which there is room, and the number of the others.
@@ -193,5 +207,23 @@ mod tests {
         let told = lookout.heard(notice("a2")).await.unwrap();
         assert_eq!(told.iter().map(|event| event.change.word()).collect::<Vec<_>>(), ["released", "held"]);
         assert_eq!(lookout.sights().count(), 1, "there is no room for it");
+    }
+
+    #[tokio::test]
+    async fn notices_of_a_crowded_lock_leave_the_store_time_for_others() {
+        let (locks, mut lookout) = lookout("a*", 10).await;
+        let held = [locks.mutex("a").acquire().await.unwrap(), locks.mutex("a2").acquire().await.unwrap()];
+        let line: Vec<_> = (0..=CROWD).map(|_| tokio::spawn(locks.mutex("a").fair().acquire())).collect();
+        while locks.inspect("a").await.unwrap().unwrap().record.queue < line.len() {
+            tokio::task::yield_now().await;
+        }
+        seen(&mut lookout).await;
+        let before = lookout.rest;
+        assert!(!lookout.heard(notice("a")).await.unwrap().is_empty());
+        assert!(lookout.rest > before, "what that took is made up for");
+        lookout.rest = lookout.clock.now() + Duration::from_secs(3600);
+        assert!(lookout.heard(notice("a")).await.unwrap().is_empty(), "it waits for the next look at all");
+        assert!(!lookout.heard(notice("a2")).await.unwrap().is_empty(), "nobody waits for this one");
+        drop((held, line));
     }
 }

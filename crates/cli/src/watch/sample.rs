@@ -37,5 +37,6 @@ pub(crate) fn waiter(bits: u64, since: u64) -> WaiterView {
 
 pub(crate) fn record(holders: &[HolderView], waiters: &[WaiterView]) -> RecordView {
     let (holders, waiters) = (holders.to_vec(), waiters.to_vec());
-    RecordView { kind: None, last: Stamp::ZERO, holders, waiters, revocations: Vec::new() }
+    let queue = waiters.len();
+    RecordView { kind: None, last: Stamp::ZERO, holders, waiters, queue, revocations: Vec::new() }
 }

@@ -27,7 +27,12 @@ impl Sight {
 
     /// Whether anybody holds it or waits for it.
     pub(crate) fn is_in_use(&self) -> bool {
-        !self.record.holders.is_empty() || !self.record.waiters.is_empty()
+        !self.record.holders.is_empty() || self.record.queue > 0
+    }
+
+    /// Whether all who wait are shown, and not only the first of them.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.record.queue <= self.record.waiters.len()
     }
 
     /// The longest lease this holder was seen with.

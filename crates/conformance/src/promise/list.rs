@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bandog_core::ledger::LISTED;
 use bandog_core::name::LockName;
 use bandog_core::op::RecordView;
 use bandog_core::pattern::Pattern;
 use bandog_core::store::Listing;
 
-use crate::bench::{Bench, Need, Proof, name};
+use crate::bench::{Bench, Need, Proof, Skip, name};
 
 /// Collects all pages; each lock occurs once and no page is larger than asked.
 async fn all(bench: &Bench, pattern: &str, limit: usize) -> BTreeMap<LockName, RecordView> {
@@ -96,5 +97,25 @@ pub async fn free_locks_are_not_listed(bench: &Bench) -> Proof {
     bob.holds(bob.ask_briefly()).await;
     bench.outlast(bench.terms.lease).await;
     assert_eq!(all(bench, pattern.as_str(), 0).await.len(), 0, "expired");
+    Ok(())
+}
+
+/// Of a long queue a listing shows the first waiters and how many there are; an inspection shows them all.
+pub async fn a_crowd_is_counted_and_its_first_are_listed(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Inspect, Need::Queue])?;
+    let crowd = LISTED + 8;
+    if bench.terms.waiters.is_some_and(|most| (most as usize) < crowd) {
+        return Err(Skip("the bound on waiters is below what a listing shows"));
+    }
+    let [ann, bob] = bench.cast("crowd").await;
+    ann.holds(ann.ask()).await;
+    let mut queue = Vec::new();
+    for _ in 0..crowd {
+        queue.push(bob.waits(bob.ask()).await.id().public());
+    }
+    let ids = |view: &RecordView| view.waiters.iter().map(|waiter| waiter.id).collect::<Vec<_>>();
+    let (seen, whole) = (listed(bench, &ann.name).await.expect("a lock in use is listed"), ann.sees().await);
+    assert_eq!((ids(&seen), seen.queue, seen.holders.len()), (queue[..LISTED].to_vec(), crowd, 1), "listed");
+    assert_eq!((ids(&whole), whole.queue), (queue, crowd), "inspected");
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bandog_conformance::bench::BoxFuture;
 use bandog_conformance::{Bench, Passage, Terms};
 use bandog_core::holder::InboxId;
-use bandog_core::ledger::{Applied, Limits, Record};
+use bandog_core::ledger::{Applied, LISTED, Limits, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Reply};
 use bandog_core::pattern::Pattern;
@@ -102,7 +102,7 @@ pub(crate) struct Handle(pub(crate) Arc<Desk>);
 
 /// Small enough for every bound to be reached.
 pub(crate) fn limits() -> Limits {
-    Limits { waiters: 24, sharers: 5, work: 3, max_lease: Duration::from_secs(400), ..Limits::default() }
+    Limits { waiters: 42, sharers: 5, work: 3, max_lease: Duration::from_secs(400), ..Limits::default() }
 }
 
 /// A bench with such a store on it.
@@ -163,9 +163,10 @@ impl Desk {
                 page.next = page.rows.last().map(|(name, _)| name.to_string());
                 break;
             }
-            if let Body::Record(Some(view)) = self.call(name, &Op::Inspect).body
+            if let Body::Record(Some(mut view)) = self.call(name, &Op::Inspect).body
                 && (!view.holders.is_empty() || !view.waiters.is_empty())
             {
+                view.waiters.truncate(LISTED);
                 page.rows.push((name.clone(), view));
             }
         }

@@ -129,6 +129,11 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("ignores the limit", Arc::new(Lists(|page, _| Page { rows: doubled(&page), ..page }))),
         ("forgets the second page", Arc::new(Lists(|page, _| Page { next: None, ..page }))),
         ("lists nothing", Arc::new(Lists(|_, _| Page::default()))),
+        (
+            "counts only the waiters that it lists",
+            Arc::new(Lists(|page, _| of_each(page, |view| view.queue = view.waiters.len()))),
+        ),
+        ("lists the last waiters", Arc::new(Lists(|page, _| of_each(page, |view| view.waiters.reverse())))),
         ("never ends a listing", Arc::new(Lists(|page, _| Page { next: Some(String::new()), ..page }))),
         ("leaves work over", Arc::new(Unsettled)),
         ("sends before it is polled", Arc::new(Eager)),
@@ -154,6 +159,11 @@ fn everything(page: Page, query: &Listing) -> Page {
     let name = LockName::new("somebody else's").unwrap();
     let other = page.rows.first().map(|(_, view)| (name, view.clone())).filter(|_| query.after.is_none());
     Page { rows: page.rows.into_iter().chain(other).collect(), ..page }
+}
+
+fn of_each(mut page: Page, twist: fn(&mut RecordView)) -> Page {
+    page.rows.iter_mut().for_each(|(_, view)| twist(view));
+    page
 }
 
 fn doubled(page: &Page) -> Vec<(LockName, RecordView)> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::ledger::Applied;
+use bandog_core::ledger::{Applied, LISTED};
 use bandog_core::mode::{Kind, Mode};
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Effect, Grant, News, Op, RecordView, Refusal, Renewal, Standing, Verdict};
@@ -26,7 +26,7 @@ impl Twist for Misspeak {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misspeak: [(&str, Misspeaking); 32] = [
+    let misspeak: [(&str, Misspeaking); 34] = [
         ("pushes nothing", |_, applied| applied.effects.clear()),
         ("pushes twice", |_, applied| applied.effects.extend(applied.effects.clone())),
         ("keeps waiters secret", |_, applied| {
@@ -176,11 +176,21 @@ pub(crate) fn all() -> Vec<Mutant> {
                 view.kind = Some(Kind::ReadWrite);
             }
         }),
+        ("shows the first waiters of many", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.waiters.truncate(LISTED);
+            }
+        }),
+        ("counts the waiters without the last", |_, applied| {
+            if let Body::Record(Some(view)) = &mut applied.reply.body {
+                view.queue = view.queue.min(LISTED);
+            }
+        }),
         ("shows records that are not there", |_, applied| {
             if let Body::Record(view @ None) = &mut applied.reply.body {
                 let last = Stamp::from_micros(1);
-                let (holders, waiters, revocations) = Default::default();
-                *view = Some(RecordView { kind: None, last, holders, waiters, revocations });
+                let (holders, waiters, queue, revocations) = Default::default();
+                *view = Some(RecordView { kind: None, last, holders, waiters, queue, revocations });
             }
         }),
     ];

@@ -40,6 +40,9 @@ use queue::{Pending, Queue};
 
 pub use audit::AUDITED;
 
+/// How many waiters of a lock a listing shows: who is next is of interest, and reading a crowd would keep a store from others.
+pub const LISTED: usize = 32;
+
 /// What a store allows. The same for every lock in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -141,9 +144,9 @@ impl Record {
         self.last
     }
 
-    /// The record as people may see it, without any change; `None` when nobody holds or waits.
+    /// The record as listings show it, without any change and with the first [`LISTED`] waiters; `None` when nobody holds or waits.
     pub fn peek(&self, now: Now) -> Option<RecordView> {
-        self.view(now).filter(|view| !view.holders.is_empty() || !view.waiters.is_empty())
+        self.view(now, LISTED).filter(|view| !view.holders.is_empty() || !view.waiters.is_empty())
     }
 
     /// Ends every hold as if its lease had run out now. For tests that want a lease to be over.
@@ -166,7 +169,7 @@ impl Record {
             Op::Release(release) => Body::Release(self.release(step, release)),
             Op::Downgrade(id) => Body::Downgraded(self.downgrade(step, *id)),
             Op::Revoke(revoke) => Body::Revoked(self.revoke(step, revoke)),
-            Op::Inspect => Body::Record(self.view(step.now)),
+            Op::Inspect => Body::Record(self.view(step.now, usize::MAX)),
             Op::Tend => Body::Tended,
         }
     }

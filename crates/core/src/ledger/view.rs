@@ -13,7 +13,8 @@ use super::holders::Holding;
 use super::queue::Waiter;
 
 impl Record {
-    pub(super) fn view(&self, now: Now) -> Option<RecordView> {
+    /// With the first waiters, and how many there are of them all.
+    pub(super) fn view(&self, now: Now, shown: usize) -> Option<RecordView> {
         if self.last == Stamp::ZERO && !self.in_use() {
             return None;
         }
@@ -21,10 +22,11 @@ impl Record {
         let mut holders: Vec<HolderView> = live.map(|(id, hold)| hold.view(id, now)).collect();
         holders.sort_by_key(|holder| holder.stamp);
         let upgrade = self.upgrade.iter().map(|pending| &pending.waiter);
-        let waiters = upgrade.chain(self.queue.iter()).map(Waiter::view).collect();
+        let waiters = upgrade.chain(self.queue.iter()).map(Waiter::view).take(shown).collect();
+        let queue = usize::try_from(self.line().waiters).unwrap_or(usize::MAX);
         let revocations = self.audit.view(now.lease);
         let kind = self.kind.filter(|_| self.in_use());
-        Some(RecordView { kind, last: self.last, holders, waiters, revocations })
+        Some(RecordView { kind, last: self.last, holders, waiters, queue, revocations })
     }
 }
 

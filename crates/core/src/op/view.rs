@@ -17,8 +17,10 @@ pub struct RecordView {
     pub last: Stamp,
     /// Holders, oldest first.
     pub holders: Vec<HolderView>,
-    /// Waiters in queue order.
+    /// Waiters in queue order: all of them, or in a listing the first [`LISTED`](crate::ledger::LISTED).
     pub waiters: Vec<WaiterView>,
+    /// How many wait, shown or not.
+    pub queue: usize,
     /// The last revocations, oldest first: also of holds that ended long ago.
     pub revocations: Vec<Revocation>,
 }

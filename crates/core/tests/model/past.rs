@@ -66,6 +66,7 @@ impl Past {
             last: Stamp::ZERO,
             holders: Vec::new(),
             waiters: Vec::new(),
+            queue: 0,
             revocations: Vec::new(),
         };
         Self {

@@ -272,6 +272,7 @@ pub(crate) fn look(record: &Record, limits: &Limits, now: Now) -> RecordView {
             last: Stamp::ZERO,
             holders: Vec::new(),
             waiters: Vec::new(),
+            queue: 0,
             revocations: Vec::new(),
         }),
         other => panic!("an inspection was answered by {other:?}"),

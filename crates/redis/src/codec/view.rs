@@ -18,8 +18,10 @@ pub(super) fn record(mut items: Items) -> Result<Option<RecordView>, Wrong> {
     holders.sort_by_key(|holder| holder.stamp);
     let waiters = items.list()?.each(|item| waiter(item, capacity))?;
     let revocations = items.list()?.each_of(|bytes| revocation(&bytes))?;
+    let queue = items.small()?;
+    let queue = usize::try_from(queue).unwrap_or(usize::MAX);
     let kind = used.then(|| claim::kind(capacity));
-    Ok(Some(RecordView { kind, last, holders, waiters, revocations }))
+    Ok(Some(RecordView { kind, last, holders, waiters, queue, revocations }))
 }
 
 fn holder(mut items: Items, capacity: u32) -> Result<HolderView, Wrong> {

@@ -4,4 +4,4 @@
 r.rest = 29
 f.foresee(r.audit > 0 and {'v'} or {})
 f.settle()
-return f.finish({f.view()})
+return f.finish({f.view(r.waiting + r.upgrading)})

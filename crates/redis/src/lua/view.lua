@@ -1,6 +1,7 @@
--- The record as people may see it, without secrets. Walks the whole queue.
+-- The record as people may see it, without secrets, with as many waiters as wanted.
 --
--- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, revocations (see audit.lua)
+-- returns  nothing (an empty list), or: last, in use, capacity, holders, waiters, revocations (see audit.lua),
+--          how many wait, shown or not
 --          holder: mode count stamp since remaining card [reason]; waiter: mode count fair since card
 function f.holders_view()
   local list = {}
@@ -15,7 +16,7 @@ function f.holders_view()
   return list
 end
 
-function f.waiters_view()
+function f.waiters_view(shown)
   local list, at = {}, r.head
   local function add(w)
     list[#list + 1] = {w.mode, w.count, w.fair, w.since, string.sub(w.card, 25)}
@@ -23,11 +24,11 @@ function f.waiters_view()
   if r.upgrading == 1 then
     add(f.upgrade())
   end
-  for _ = 1, r.waiting do
+  for _ = 1, math.min(r.waiting, shown - #list) do
     if cache[name('w%d', at)] == nil then
-      -- The next hundred places, most of which are likely taken.
+      -- The next places, most of which are likely taken.
       local fields = {}
-      for place = at, math.min(at + 99, r.tail) do
+      for place = at, math.min(at + math.min(shown, 100) - 1, r.tail) do
         fields[#fields + 1] = name('w%d', place)
         fields[#fields + 1] = name('l%d', place)
       end
@@ -39,10 +40,11 @@ function f.waiters_view()
   return list
 end
 
-function f.view()
+function f.view(shown)
   local used = r.n > 0 or f.somebody_waits()
   if r.last == 0 and not used then
     return {}
   end
-  return {r.last, used and 1 or 0, r.cap, f.holders_view(), f.waiters_view(), f.revocations()}
+  return {r.last, used and 1 or 0, r.cap, f.holders_view(), f.waiters_view(shown), f.revocations(),
+    r.waiting + r.upgrading}
 end

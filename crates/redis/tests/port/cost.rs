@@ -182,6 +182,10 @@ impl Line {
         bench.queue(&self.codec.call(&self.name, &Op::Heartbeat(beat)));
     }
 
+    fn peek(&self, bench: &mut Bench) {
+        bench.queue(&self.codec.peek(&self.name));
+    }
+
     /// How many the record says are waiting.
     fn waiters(&self, bench: &mut Bench) -> usize {
         bench.queue(&self.codec.call(&self.name, &Op::Inspect));
@@ -200,21 +204,24 @@ fn nothing_costs_more_when_more_wait() {
     let mut costs = Vec::new();
     for waiters in [2, 100, 1_000, 9_000] {
         let mut line = Line::new(&mut bench, waiters);
-        let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
+        let mut rounds = [const { Vec::new() }; 4];
         for _ in 0..3 {
             rounds[0].push(bench.measure(1_000, |bench, _| line.hand_over(bench)));
             rounds[1].push(bench.measure(500, |bench, _| line.renew(bench)));
             rounds[2].push(bench.measure(500, |bench, _| line.beat(bench)));
+            rounds[3].push(bench.measure(500, |bench, _| line.peek(bench)));
         }
         assert_eq!(line.waiters(&mut bench), waiters);
-        let [hand_over, renewal, heartbeat] = rounds.map(median);
+        let [hand_over, renewal, heartbeat, listing] = rounds.map(median);
         println!(
-            "server time with {waiters} waiters: hand-off and newcomer {hand_over:.1}, renewal {renewal:.1}, heartbeat {heartbeat:.1} µs"
+            "server time with {waiters} waiters: hand-off and newcomer {hand_over:.1}, renewal {renewal:.1}, heartbeat {heartbeat:.1}, listing {listing:.1} µs"
         );
-        costs.push([hand_over, renewal, heartbeat]);
+        costs.push([hand_over, renewal, heartbeat, listing]);
     }
-    for what in 0..3 {
-        let (first, most) = (costs[0][what], costs.iter().map(|cost| cost[what]).fold(0.0, f64::max));
+    for what in 0..4 {
+        // A listing shows some of a hundred, and no more of any crowd.
+        let few = usize::from(what == 3);
+        let (first, most) = (costs[few][what], costs.iter().map(|cost| cost[what]).fold(0.0, f64::max));
         assert!(most <= 2.0 * first, "from {first} to {most} µs");
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bandog_core::holder::{Client, HolderId};
 use bandog_core::lease::Lease;
-use bandog_core::ledger::{AUDITED, Applied, Limits, Record};
+use bandog_core::ledger::{AUDITED, Applied, LISTED, Limits, Record};
 use bandog_core::mode::Mode;
-use bandog_core::op::{Body, Claim, Effect, Op, Patience, Release, Renew, Reply, Revoke, Target, Verdict};
+use bandog_core::op::{Body, Claim, Effect, Op, Patience, Release, Renew, Reply, Revoke, Target, Upgrade, Verdict};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 use bandog_fake::Fake;
 use bandog_redis::{Codec, Keys};
@@ -52,6 +52,15 @@ impl Both {
     fn effect(&self, channel: &[u8], payload: &[u8]) -> Effect {
         let inbox = self.codec.keys().inbox(channel).expect("an inbox");
         Effect { inbox, news: self.codec.push(RunId(1), payload).expect("news").news }
+    }
+
+    /// How many waiters a listing shows, and how many it counts.
+    fn peek(&self) -> (usize, usize) {
+        let (lease, wall) = (LeaseTime::from_millis(self.millis), WallTime::from_micros(self.millis * 1000));
+        let kept = self.record.peek(Now { lease, wall, run: RunId(1) });
+        let shown = self.codec.peeked(self.fake.run(&self.codec.peek(&name(1)))).expect("a view");
+        assert_eq!(shown, kept);
+        kept.map_or((0, 0), |view| (view.waiters.len(), view.queue))
     }
 
     fn settle(&mut self) -> u32 {
@@ -123,10 +132,27 @@ fn a_long_queue_is_left_from_everywhere() {
     }
     ids.extend((0..50).map(|number| both.join(number, Mode::Shared, 10_000)));
     both.apply(&Op::Inspect);
+    assert_eq!(both.peek(), (LISTED, 349));
     for id in ids {
         both.apply(&release(id));
+        both.peek();
     }
     both.apply(&Op::Inspect);
+}
+
+#[test]
+fn a_listing_shows_a_pending_upgrade_among_the_first() {
+    let mut both = Both::new();
+    let readers = [1, 2].map(|number| both.join(number, Mode::Shared, 10_000));
+    for number in 0..=LISTED {
+        both.join(number, Mode::Exclusive, 10_000);
+        assert_eq!(both.peek(), (LISTED.min(number + 1), number + 1));
+    }
+    let claim = both.claim(1, Mode::Exclusive, 10_000);
+    both.apply(&Op::Upgrade(Upgrade { from: readers[0], claim }));
+    assert_eq!(both.peek(), (LISTED, LISTED + 2));
+    let Body::Record(Some(view)) = both.apply(&Op::Inspect).body else { panic!("there is a record") };
+    assert_eq!((view.waiters.len(), view.queue), (LISTED + 2, LISTED + 2));
 }
 
 #[test]

@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 51] = [
+const MISTAKES: [(&str, &str); 52] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -51,6 +51,7 @@ const MISTAKES: [(&str, &str); 51] = [
     ("return not till or till <= now", "return not till or till < now"),
     ("math.min(at - r.head, r.waiting - 1)", "at - r.head"),
     ("f.refresh(c.box, c.alive, 0)", ""),
+    ("    r.waiting + r.upgrading}", "    r.waiting}"),
     // settling and closing
     ("if not lapsed and r.n > 1 then", "if not lapsed and r.n > 2 then"),
     ("math.max(math.min(c.window, c.lease), at_least)", "math.min(c.window, c.lease)"),

@@ -232,7 +232,8 @@ fn target(id: HolderId, by_stamp: bool, view: &RecordView) -> Target {
 /// What a record shows at an instant, when everything that is due has been done; the record itself is not touched.
 pub(crate) fn look(record: &Record, limits: &Limits, now: Now) -> RecordView {
     let limits = Limits { work: u32::MAX, ..limits.clone() };
-    let nothing = RecordView { kind: None, last: Stamp::ZERO, holders: vec![], waiters: vec![], revocations: vec![] };
+    let (holders, waiters, queue, revocations) = Default::default();
+    let nothing = RecordView { kind: None, last: Stamp::ZERO, holders, waiters, queue, revocations };
     match record.clone().apply(&limits, now, &Op::Inspect).reply.body {
         Body::Record(view) => view.unwrap_or(nothing),
         other => panic!("an inspection was answered by {other:?}"),

@@ -61,6 +61,7 @@ impl Turn<'_> {
             last: self.record.last,
             holders,
             waiters: self.waiters().map(waiter_view).collect(),
+            queue: self.waiters().count(),
             revocations: self
                 .record
                 .audit
