@@ -1,6 +1,7 @@
 //! `bandog ls` over many locks, one of them with a crowd: its first lines are there soon, its memory does not grow with the locks, and no call of it keeps
 //! the server from others.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -45,18 +46,22 @@ pub(super) fn play(orders: &Orders) -> io::Result<Report> {
     let _: String = stage.server.run(&format!("CONFIG SET slowlog-log-slower-than {}", brief.as_micros()));
     let _: String = stage.server.run("CONFIG SET slowlog-max-len 1000");
     let _: String = stage.server.run("SLOWLOG RESET");
+    let others = clients(&stage.server.run::<String>("CLIENT LIST"));
     let few = listing(&stage, &["--limit", &FEW.to_string()], FEW, false)?;
     let mut seen = Vec::new();
     while stage.turn() {
         seen.push(listing(&stage, &[], holds, orders.broken)?);
     }
     let slow: Vec<Slow> = stage.server.run("SLOWLOG GET 1000");
+    let (of_others, slow): (Vec<Slow>, Vec<Slow>) =
+        slow.into_iter().partition(|(.., client, _)| others.contains(client));
     crowd.end()?;
     hoard.end()?;
     report_all(&mut report, &seen, &few, holds, orders.slack);
-    report.none(format!("calls that kept the server for {} or longer", span(brief)), slow.len());
+    report.none(format!("calls of a listing that kept the server for {} or longer", span(brief)), slow.len());
+    report.figure("such calls of the holders and waiters", of_others.len());
     if let Some((_, _, micros, words, ..)) = slow.iter().max_by_key(|(_, _, micros, ..)| micros) {
-        let command = words.iter().take(2).map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ");
+        let command = words.iter().take(4).map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ");
         report.figure("the longest of them", format!("{command}, {}", span(Duration::from_micros(*micros))));
     }
     stage.finish(report)
@@ -71,6 +76,12 @@ fn crowd(stage: &Stage) -> io::Result<Worker> {
     }
     until_queued(stage, "hoard-1-0", CROWD)?;
     Ok(worker)
+}
+
+/// The addresses of those who are there now.
+fn clients(list: &str) -> HashSet<String> {
+    let address = |line: &str| line.split(' ').find_map(|word| word.strip_prefix("addr=")).map(str::to_owned);
+    list.lines().filter_map(address).collect()
 }
 
 fn report_all(report: &mut Report, seen: &[Seen], few: &Seen, holds: u64, slack: Duration) {
