@@ -68,7 +68,7 @@ async function tell(rss, start, complete, tallies, held, lost = 0) {
   const end = now();
   if (game.stamps) writeFileSync(game.stamps, BigUint64Array.from(tallies.flatMap((tally) => tally.stamps).map(BigInt)));
   const [waits, pairs] = [tallies.flatMap((tally) => tally.waits), tallies.flatMap((tally) => tally.pairs)];
-  const version = require("redlock/package.json").version ?? "5";
+  const { version } = JSON.parse(readFileSync(new URL("node_modules/redlock/package.json", import.meta.url)));
   console.log(JSON.stringify({
     version: `redlock ${version}`, rss_before_kib: rss, elapsed_ns: end - start, complete_ns: complete,
     acquisitions: held ?? tallies.map((tally) => tally.waits.length),

@@ -36,7 +36,7 @@ impl Peer for Bare {
     }
 
     fn lock(&self, name: &str, _: Mode) -> Result<LockName, String> {
-        LockName::new(name.to_owned()).map_err(words)
+        LockName::new(name).map_err(words)
     }
 
     async fn acquire(&self, lock: &LockName) -> Result<redis::Cmd, String> {

@@ -36,7 +36,7 @@ impl Plain for RawScripts {
             return Err("it waits for nobody: free locks only".to_owned());
         }
         let (floor, raw) = (Floor::new(Raw::tcp(game.port)), Raw::tcp(game.port));
-        Ok(Self { floor, raw, name: LockName::new(name.to_owned()).map_err(words)?, release: Vec::new() })
+        Ok(Self { floor, raw, name: LockName::new(name).map_err(words)?, release: Vec::new() })
     }
 
     fn acquire(&mut self) -> Result<(), String> {

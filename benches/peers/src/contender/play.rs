@@ -20,11 +20,7 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
         _ => {}
     }
     let locks = (0..game.tasks).map(|task| Locks::of(&peer, game, task)).collect::<Result<Vec<_>, _>>()?;
-    // Warm on a name of its own.
-    let lock = peer.lock(&game.warm_name(), Mode::Alone)?;
-    let spare = Arc::new(Mutex::new(Tally::default()));
-    let still = Game { section: Duration::ZERO, pause: Duration::ZERO, ..game.clone() };
-    let _ = tokio::time::timeout(game.warm, tokio::spawn(turns(peer.clone(), Locks::One(lock), still, spare))).await;
+    warm(&peer, game).await?;
     let rss_kib = ready();
     let start = now();
     let mut tallies = Vec::new();
@@ -39,6 +35,18 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     let complete = now();
     tokio::time::sleep(game.length).await;
     Counted { version: P::version(), rss_kib, start, complete, tallies, lost: 0 }.tell(game);
+    Ok(())
+}
+
+/// Plays for nothing on a name of its own.
+async fn warm<P: Peer>(peer: &P, game: &Game) -> Result<(), String> {
+    let locks = Locks::One(peer.lock(&game.warm_name(), Mode::Alone)?);
+    let still = Game { section: Duration::ZERO, pause: Duration::ZERO, ..game.clone() };
+    let task = tokio::spawn(turns(peer.clone(), locks, still, Arc::default()));
+    tokio::time::sleep(game.warm).await;
+    task.abort();
+    // It must be over before anything counts.
+    let _ = task.await;
     Ok(())
 }
 

@@ -57,18 +57,21 @@ pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
     put("per_second", acquired / seconds);
     put("client_us_per_acquisition", used.clients * 1e6 / acquired);
     put("server_us_per_acquisition", used.server * 1e6 / acquired);
-    for (name, value) in quantiles("pair", &outcome.pairs()).into_iter().chain(quantiles("wait", &outcome.waits())) {
-        put(&name, value);
-    }
-    put("wait_worst_us", outcome.worst_wait() as f64 / 1e3);
-    if scenario.play == "shared" || scenario.play == "readers" {
+    if scenario.play == "pairs" || scenario.play == "reenter" {
+        quantiles("pair", &outcome.pairs()).into_iter().for_each(|(name, value)| put(&name, value));
+    } else {
+        quantiles("wait", &outcome.waits()).into_iter().for_each(|(name, value)| put(&name, value));
+        put("wait_worst_us", outcome.worst_wait() as f64 / 1e3);
         let counts = || outcome.told.iter().flat_map(|told| &told.acquisitions).copied();
         let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
         put("least_share", least as f64);
         put("most_share", most as f64);
         // A task that got nothing counts as one that got one: a ratio to nothing is no number.
         put("share_ratio", most as f64 / least.max(1) as f64);
-        put("kib_per_waiter", outcome.grown_kib / scenario.tasks as f64);
+        // Among a few, it is lost in what every process grows by.
+        if scenario.tasks >= 1_000 {
+            put("kib_per_waiter", outcome.grown_kib / scenario.tasks as f64);
+        }
     }
     if scenario.stamps {
         order(scenario, outcome, &mut figures);
@@ -94,15 +97,22 @@ fn order(scenario: &Scenario, outcome: &Outcome, figures: &mut Figures) {
         let held: u64 = holds.iter().map(|(_, stamp)| stamp.left.saturating_sub(stamp.held)).sum();
         let length = holds[holds.len() - 1].1.left - holds[0].1.held;
         figures.insert("in_use".to_owned(), held as f64 / length as f64);
-        figures.insert("mean_hold_us".to_owned(), held as f64 / holds.len() as f64 / 1e3);
+        let mean_us = held as f64 / holds.len() as f64 / 1e3;
+        figures.insert("mean_hold_us".to_owned(), mean_us);
+        // In a line without a gap everybody waits for all others' holds.
+        if let (Some(p99), true) = (figures.get("wait_p99_us").copied(), scenario.pause_us == 0) {
+            figures.insert("wait_p99_of_ideal".to_owned(), p99 / (mean_us * (scenario.tasks - 1) as f64));
+        }
     }
     let mut crossings = Histogram::default();
-    // The first few find everything cold.
-    for pair in holds.windows(2).skip(5).filter(|pair| pair[0].0 != pair[1].0) {
+    // From one process to somebody who waited in another; who asked after the release was handed nothing. The first few
+    // find everything cold.
+    let is_hand_off = |pair: &&[(usize, Stamp)]| pair[0].0 != pair[1].0 && pair[1].1.asked < pair[0].1.left;
+    for pair in holds.windows(2).skip(5).filter(is_hand_off) {
         crossings.add(pair[1].1.held.saturating_sub(pair[0].1.left));
     }
     figures.extend(quantiles("hand_off", &crossings));
-    figures.insert("crossings".to_owned(), crossings.total() as f64);
+    figures.insert("hand_offs".to_owned(), crossings.total() as f64);
     figures.insert("inversions".to_owned(), inversions(&holds) as f64 / holds.len().max(1) as f64);
 }
 

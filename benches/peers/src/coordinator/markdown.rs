@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::contenders::{self, Contender, Side};
+use crate::figures::Middle;
 use crate::plot::{Bar, bars};
 use crate::record::{Cell, Played, Record};
 use crate::scenarios::{self, Scenario};
@@ -61,11 +62,24 @@ fn absent(record: &Record, contender: Contender) -> String {
 
 fn section(page: &mut String, played: &Played, scenario: &Scenario) {
     let _ = write!(page, "\n## ({}) {}\n\n`benches/peers/run --only {}`\n\n", played.letter, played.title, played.id);
-    let units: Vec<Unit> = scenario.main.units().iter().copied().filter(|unit| has(played, *unit)).collect();
     let main = scenario.main.unit();
-    let others: Vec<Unit> = units.into_iter().filter(|unit| unit.name != main.name).collect();
+    let [times, costs] = scenario.main.tables();
+    table(page, played, main, &times);
+    table(page, played, main, &costs);
+    for cell in played.cells.iter().filter(|cell| cell.error.is_some()) {
+        let (label, error) = (&cell.contender, cell.error.as_deref().unwrap_or_default());
+        let _ = write!(page, "\n{label} met errors, the first: `{}`\n", error.replace('`', "'"));
+    }
+}
+
+/// One table: the first figure with its spread, then the others.
+fn table(page: &mut String, played: &Played, main: Unit, others: &[Unit]) {
+    let others: Vec<Unit> = others.iter().copied().filter(|unit| has(played, *unit)).collect();
+    if others.is_empty() {
+        return;
+    }
     let titles: Vec<&str> = others.iter().map(|unit| unit.title).collect();
-    let _ = writeln!(page, "| | **{}** | {} | runs |", main.title, titles.join(" | "));
+    let _ = writeln!(page, "\n| | **{}** | {} | runs |", main.title, titles.join(" | "));
     let _ = writeln!(page, "|---|---|{}---|", "---|".repeat(others.len()));
     for cell in &played.cells {
         let label = contenders::find(&cell.contender).map_or("", |contender| contender.label);
@@ -73,17 +87,13 @@ fn section(page: &mut String, played: &Played, scenario: &Scenario) {
             let _ = writeln!(page, "| {label} | {trouble} |{}", " |".repeat(others.len() + 1));
             continue;
         }
-        let first = cell.figure(main.name).map_or_else(
-            || "none".to_owned(),
-            |value| format!("{} ({} to {})", main.shown(value.median), main.shown(value.min), main.shown(value.max)),
-        );
-        let rest =
-            others.iter().map(|unit| cell.figure(unit.name).map_or_else(String::new, |value| unit.shown(value.median)));
-        let _ = writeln!(page, "| {label} | {first} | {} | {} |", rest.collect::<Vec<_>>().join(" | "), runs(cell));
-    }
-    for cell in played.cells.iter().filter(|cell| cell.error.is_some()) {
-        let (label, error) = (&cell.contender, cell.error.as_deref().unwrap_or_default());
-        let _ = write!(page, "\n{label} met errors, the first: `{}`\n", error.replace('`', "'"));
+        let spread = |value: Middle| {
+            format!("{} ({} to {})", main.shown(value.median), main.shown(value.min), main.shown(value.max))
+        };
+        let first = cell.figure(main.name).map_or_else(|| "none".to_owned(), spread);
+        let shown = |unit: &Unit| cell.figure(unit.name).map_or_else(String::new, |value| unit.shown(value.median));
+        let rest = others.iter().map(shown).collect::<Vec<_>>().join(" | ");
+        let _ = writeln!(page, "| {label} | {first} | {rest} | {} |", runs(cell));
     }
 }
 
@@ -104,7 +114,7 @@ fn plotted(played: &Played, scenario: &Scenario) -> Option<String> {
     let figure = |cell: &Cell| Some((contenders::find(&cell.contender)?, cell.figure(unit.name)?));
     let all: Vec<_> = played.cells.iter().filter_map(figure).filter(|(_, value)| value.median > 0.0).collect();
     let (base, by) = all.iter().find(|(contender, _)| contender.side == Side::Floor).or_else(|| all.first())?;
-    let bar = |(contender, value): &(Contender, crate::figures::Middle)| Bar {
+    let bar = |(contender, value): &(Contender, Middle)| Bar {
         label: contender.label,
         value: value.median / by.median,
         low: value.min / by.median,

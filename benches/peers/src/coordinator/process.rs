@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -55,10 +55,21 @@ impl Process {
     }
 
     pub(crate) fn line(&self, within: Duration) -> Result<String, Trouble> {
-        self.lines.recv_timeout(within).map_err(|_| {
-            let last = self.complaints.try_iter().last().unwrap_or_else(|| "it said nothing".to_owned());
-            Trouble::Failed(format!("no answer within {} s; last words: {last}", within.as_secs()))
+        self.lines.recv_timeout(within).map_err(|error| {
+            let what = match error {
+                RecvTimeoutError::Timeout => format!("no answer within {} s", within.as_secs()),
+                RecvTimeoutError::Disconnected => "it ended without an answer".to_owned(),
+            };
+            Trouble::Failed(format!("{what}; {}", self.last_words()))
         })
+    }
+
+    /// The first line that speaks of an error, or the last.
+    fn last_words(&self) -> String {
+        let said: Vec<String> = self.complaints.try_iter().collect();
+        let telling = said.iter().find(|line| line.contains("rror") || line.contains("xception"));
+        let words = telling.or_else(|| said.last()).map_or("it said nothing", String::as_str);
+        words.replace('|', " ").chars().take(300).collect()
     }
 
     /// Keeps all its threads on one processor.

@@ -14,32 +14,37 @@ const fn unit(name: &'static str, title: &'static str, more_is_better: bool) -> 
     Unit { name, title, more_is_better }
 }
 
-/// Beside the main one, wherever a scenario has them.
-pub(crate) const BESIDE: [Unit; 19] = [
-    unit("per_second", "acquisitions/s", true),
-    unit("pair_p50_us", "pair p50, µs", false),
+const RATE: Unit = unit("per_second", "acquisitions/s", true);
+const PAIR: Unit = unit("pair_p50_us", "pair p50, µs", false);
+const HAND_OFF: Unit = unit("hand_off_p50_us", "hand-off p50, µs", false);
+const IN_USE: Unit = unit("in_use", "part of time in use", true);
+const CORES: Unit = unit("client_cores", "client, cores", false);
+
+/// How long it takes, and in which order.
+const TIMES: [Unit; 15] = [
+    RATE,
+    PAIR,
     unit("pair_p99_us", "pair p99, µs", false),
     unit("pair_p999_us", "pair p99.9, µs", false),
     unit("wait_p50_us", "wait p50, µs", false),
     unit("wait_p99_us", "wait p99, µs", false),
     unit("wait_p999_us", "wait p99.9, µs", false),
+    unit("wait_p99_of_ideal", "wait p99, times the ideal line's", false),
     unit("wait_worst_us", "worst wait, µs", false),
-    unit("hand_off_p50_us", "hand-off p50, µs", false),
+    HAND_OFF,
     unit("hand_off_p99_us", "hand-off p99, µs", false),
-    unit("in_use", "part of time in use", true),
+    IN_USE,
     unit("share_ratio", "max/min share", false),
     unit("inversions", "passed over, part", false),
     unit("overlaps", "two at once", false),
+];
+
+/// What it costs.
+const COSTS: [Unit; 8] = [
     unit("commands_per_acquisition", "commands each", false),
     unit("client_us_per_acquisition", "client CPU each, µs", false),
     unit("server_us_per_acquisition", "server CPU each, µs", false),
     unit("kib_per_waiter", "KiB per waiter", false),
-    unit("peak_mib", "peak memory, MiB", false),
-];
-
-/// For locks that are held.
-pub(crate) const HELD: [Unit; 5] = [
-    unit("client_cores", "client, cores", false),
     unit("server_cores", "server, cores", false),
     unit("lost", "lost", false),
     unit("bytes_per_lock", "bytes per lock", false),
@@ -48,19 +53,19 @@ pub(crate) const HELD: [Unit; 5] = [
 
 impl Main {
     pub(crate) fn unit(self) -> Unit {
-        let name = match self {
-            Self::Pair => "pair_p50_us",
-            Self::Rate => "per_second",
-            Self::InUse => "in_use",
-            Self::HandOff => "hand_off_p50_us",
-            Self::Cores => return HELD[0],
-        };
-        BESIDE.into_iter().find(|unit| unit.name == name).unwrap_or(BESIDE[0])
+        match self {
+            Self::Pair => PAIR,
+            Self::Rate => RATE,
+            Self::InUse => IN_USE,
+            Self::HandOff => HAND_OFF,
+            Self::Cores => CORES,
+        }
     }
 
-    /// What the tables of a scenario show.
-    pub(crate) fn units(self) -> &'static [Unit] {
-        if self == Self::Cores { &HELD } else { &BESIDE }
+    /// The figures of the first table of a scenario, and of the second. What a scenario does not have is left out there.
+    pub(crate) fn tables(self) -> [Vec<Unit>; 2] {
+        let beside = |units: &[Unit]| units.iter().copied().filter(|unit| unit.name != self.unit().name).collect();
+        [beside(&TIMES), beside(&COSTS)]
     }
 }
 

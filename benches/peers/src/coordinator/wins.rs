@@ -25,7 +25,8 @@ pub(crate) fn list(record: &Record) -> Vec<Win> {
 
 fn in_scenario(played: &Played) -> Vec<Win> {
     let Some(scenario) = scenarios::find(&played.id) else { return Vec::new() };
-    scenario.main.units().iter().flat_map(|unit| in_figure(played, *unit)).collect()
+    let [times, costs] = scenario.main.tables();
+    [vec![scenario.main.unit()], times, costs].concat().into_iter().flat_map(|unit| in_figure(played, unit)).collect()
 }
 
 fn in_figure(played: &Played, unit: Unit) -> Vec<Win> {
