@@ -147,7 +147,7 @@ func tell(rss int, start, complete uint64, tallies []*tally) {
 		if all.err == nil {
 			all.err = t.err
 		}
-		if t.asked > 0 {
+		if t.asked > 0 && t.asked < end {
 			still = max(still, end-t.asked)
 		}
 		all.stamps = append(all.stamps, t.stamps...)

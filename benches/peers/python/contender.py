@@ -100,7 +100,8 @@ def tell(rss, start, complete, tallies, held=None, lost=0):
         "complete_ns": complete, "acquisitions": held or [len(tally.waits) for tally in tallies],
         "wait": buckets(waits), "wait_max_ns": max(waits, default=0),
         "pair": buckets(pairs), "pair_max_ns": max(pairs, default=0),
-        "still_waiting_ns": max((end - tally.asked for tally in tallies if tally.asked), default=0),
+        # Another thread may ask, or stop waiting, while this one looks.
+        "still_waiting_ns": max((max(0, end - (tally.asked or end)) for tally in tallies), default=0),
         "errors": sum(tally.errors for tally in tallies),
         "error": next((tally.error for tally in tallies if tally.error), None), "lost": lost,
     }), flush=True)

@@ -9,7 +9,7 @@ use crate::args::Task;
 use crate::contenders::{Contender, find};
 use crate::figures::{self, Figures};
 use crate::process::Trouble;
-use crate::record::{Cell, Played, Record};
+use crate::record::{self, Cell, Played, Record};
 use crate::round::play;
 use crate::scenarios::Scenario;
 
@@ -20,19 +20,27 @@ const SPARE: usize = 1;
 
 pub(crate) fn run(task: &Task) -> Result<Record, String> {
     let start = now();
-    let mut versions = BTreeMap::new();
-    let scenarios = task.scenarios.iter().map(|scenario| one(task, scenario, &mut versions)).collect();
-    Ok(Record {
+    let mut record = Record {
         quick: task.quick,
         rounds: task.rounds,
         commit: told("git", &["describe", "--always", "--dirty"]),
         machine: machine(),
         server: told("redis-server", &["--version"]),
-        took_seconds: (now() - start) as f64 / 1e9,
+        took_seconds: 0.0,
         rule: format!("a run is dropped when others used more than {OTHER_CORES} of one processor beside it"),
-        versions,
-        scenarios,
-    })
+        versions: BTreeMap::new(),
+        scenarios: Vec::new(),
+    };
+    for scenario in &task.scenarios {
+        let played = one(task, scenario, &mut record.versions);
+        record.scenarios.push(played);
+        record.took_seconds = (now() - start) as f64 / 1e9;
+        // After each, so that a run of an hour that is cut off has not been for nothing.
+        if let Some(path) = &task.json {
+            record::write(path, &record)?;
+        }
+    }
+    Ok(record)
 }
 
 fn one(task: &Task, scenario: &Scenario, versions: &mut BTreeMap<String, String>) -> Played {

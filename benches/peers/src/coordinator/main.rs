@@ -36,9 +36,6 @@ fn begin(task: args::Task) -> Result<(), String> {
         Some(path) => record::read(path)?,
         None => campaign::run(&task)?,
     };
-    if let Some(path) = &task.json {
-        record::write(path, &record)?;
-    }
     match &task.report {
         Some(folder) => markdown::write(folder, &record),
         None => Ok(()),
