@@ -1,0 +1,40 @@
+//! Many locks, held by one process for a while: does it keep them, and what does that take?
+
+use peers::clock::now;
+use std::sync::{Arc, Mutex};
+
+use crate::args::Game;
+use crate::peer::{Mode, Peer};
+use crate::stage::{Counted, ready};
+use crate::tally::Tally;
+
+/// So many are acquired at once.
+const LANES: usize = 256;
+
+pub(crate) async fn play<P: Peer>(game: &Game, peer: P) -> Result<(), String> {
+    P::keeps()?;
+    let before = crate::stage::resident();
+    let mut lanes = Vec::new();
+    for lane in 0..LANES {
+        let (peer, game) = (peer.clone(), game.clone());
+        lanes.push(tokio::spawn(async move {
+            let mut guards = Vec::new();
+            for task in (lane..game.tasks).step_by(LANES) {
+                guards.push(peer.acquire(&peer.lock(&game.name_of(task), Mode::Alone)?).await?);
+            }
+            Ok::<_, String>(guards)
+        }));
+    }
+    let mut guards: Vec<P::Guard> = Vec::with_capacity(game.tasks);
+    for lane in lanes {
+        guards.extend(lane.await.map_err(|error| error.to_string())??);
+    }
+    ready();
+    let start = now();
+    tokio::time::sleep(game.length).await;
+    let lost = guards.iter().filter(|guard| P::is_lost(guard)).count() as u64;
+    let tally = Tally { count: guards.len() as u64, ..Tally::default() };
+    let tallies = vec![Arc::new(Mutex::new(tally))];
+    Counted { version: P::version(), rss_kib: before, start, complete: start, tallies, lost }.tell(game);
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! The floor of a hand-off: a script that publishes in one process, a subscriber in the other, with the async client that
+//! the store uses. The two take turns, and hold as long as the locks beside them.
+
+use std::sync::{Arc, Mutex};
+
+use peers::clock::now;
+use peers::stamps::{LIMIT, Stamp};
+use redis::PushKind;
+
+use crate::args::Game;
+use crate::peer::words;
+use crate::stage::{Counted, ready};
+use crate::tally::Tally;
+
+const SCRIPT: &str = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
+/// As long as the news of a grant.
+const PAYLOAD: &[u8; 96] = &[b'x'; 96];
+
+pub(crate) async fn play(game: &Game) -> Result<(), String> {
+    if game.stamps.is_none() || game.play != "shared" {
+        return Err("it is a floor for hand-offs between two processes".to_owned());
+    }
+    if game.process > 1 {
+        return idle(game).await;
+    }
+    let client = redis::Client::open(game.url.as_str()).map_err(words)?;
+    let mut talk = client.get_multiplexed_async_connection().await.map_err(words)?;
+    let (news, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let settings = redis::AsyncConnectionConfig::new().set_push_sender(news);
+    let listening = redis::Client::open(format!("{}?protocol=resp3", game.url)).map_err(words)?;
+    let mut listen = listening.get_multiplexed_async_connection_with_config(&settings).await.map_err(words)?;
+    let script = redis::Script::new(SCRIPT);
+    script.load_async(&mut talk).await.map_err(words)?;
+    let (own, other) = (format!("inbox:{}", game.process), format!("inbox:{}", 1 - game.process));
+    listen.subscribe(&own).await.map_err(words)?;
+    let tally = Arc::new(Mutex::new(Tally { room: LIMIT, ..Tally::default() }));
+    let rss_kib = ready();
+    let (start, section, shared, first) = (now(), game.section, Arc::clone(&tally), game.process == 0);
+    let task = async move {
+        let mut turn = usize::from(!first);
+        loop {
+            let asked = now();
+            while turn > 0 && heard.recv().await.is_none_or(|push| push.kind != PushKind::Message) {}
+            let held = now();
+            tokio::time::sleep(section).await;
+            let left = now();
+            let sent = script.key(&other).arg(PAYLOAD.as_slice()).invoke_async::<()>(&mut talk).await;
+            let mut tally = shared.lock().unwrap();
+            match sent {
+                Ok(()) => tally.held(Stamp { asked, held, left }),
+                Err(error) => tally.failed(words(error)),
+            }
+            turn += 1;
+        }
+    };
+    tokio::spawn(task);
+    tokio::time::sleep(game.length).await;
+    let tallies = vec![tally];
+    let version = "redis-rs 1.8".to_owned();
+    Counted { version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
+    drop(listen);
+    Ok(())
+}
+
+/// More than two processes take no turns.
+async fn idle(game: &Game) -> Result<(), String> {
+    let rss_kib = ready();
+    let start = now();
+    tokio::time::sleep(game.length).await;
+    let (version, tallies) = ("redis-rs 1.8".to_owned(), Vec::new());
+    Counted { version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
+    Ok(())
+}

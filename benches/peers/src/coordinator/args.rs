@@ -1,0 +1,73 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+
+use crate::contenders::{self, Contender, Installed};
+use crate::scenarios::{self, Scenario};
+
+pub(crate) const USAGE: &str = "benches/peers/run [OPTIONS]
+  --quick           2 rounds, and a third of the time for each; for a look, not for a claim
+  --only SCENARIO   this one alone; may be given again (--list names them)
+  --peer NAME       this contender alone; may be given again
+  --rounds N        so many rounds instead of 5
+  --json FILE       all numbers
+  --report DIR      tables and plots, as Markdown and SVG
+  --from FILE       plays nothing: makes the report of an earlier FILE
+  --list            names scenarios and contenders";
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) installed: Installed,
+    pub(crate) quick: bool,
+    pub(crate) rounds: usize,
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) contenders: Vec<Contender>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
+    pub(crate) from: Option<PathBuf>,
+}
+
+pub(crate) fn read() -> Result<Task, String> {
+    let folder =
+        |name: &str| std::env::var(name).map(PathBuf::from).map_err(|_| format!("{name} is not set; start {USAGE}"));
+    let installed = Installed { sources: folder("PEERS_SOURCES")?, work: folder("PEERS_WORK")? };
+    let (scenarios, contenders) = (Vec::new(), Vec::new());
+    let mut task =
+        Task { installed, quick: false, rounds: 0, scenarios, contenders, json: None, report: None, from: None };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a word behind it\n{USAGE}"));
+        match word.as_str() {
+            "--quick" => task.quick = true,
+            "--only" => task.scenarios.push(known(&value()?, scenarios::find, "scenario")?),
+            "--peer" => task.contenders.push(known(&value()?, contenders::find, "contender")?),
+            "--rounds" => task.rounds = value()?.parse().map_err(|_| "--rounds needs a number".to_owned())?,
+            "--json" => task.json = Some(value()?.into()),
+            "--report" => task.report = Some(value()?.into()),
+            "--from" => task.from = Some(value()?.into()),
+            "--list" => return Err(list()),
+            _ => return Err(format!("{word}?\n{USAGE}")),
+        }
+    }
+    if task.rounds == 0 {
+        task.rounds = if task.quick { 2 } else { 5 };
+    }
+    if task.scenarios.is_empty() {
+        task.scenarios.extend(scenarios::ALL);
+    }
+    Ok(task)
+}
+
+fn known<T>(id: &str, find: impl Fn(&str) -> Option<T>, what: &str) -> Result<T, String> {
+    find(id).ok_or_else(|| format!("there is no {what} {id:?}\n{}", list()))
+}
+
+fn list() -> String {
+    let scenarios = scenarios::ALL.iter().chain([&scenarios::LARGEST]);
+    let scenarios = scenarios.map(|scenario| format!("  {:<16} ({}) {}", scenario.id, scenario.letter, scenario.title));
+    let contenders = contenders::ALL.iter().map(|contender| format!("  {:<18} {}", contender.id, contender.label));
+    let lines =
+        ["scenarios".to_owned()].into_iter().chain(scenarios).chain(["contenders".to_owned()]).chain(contenders);
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,149 @@
+//! The figures of one run, by name, and their medians over the rounds.
+
+use std::collections::BTreeMap;
+
+use peers::histogram::Histogram;
+use peers::stamps::Stamp;
+use serde::{Deserialize, Serialize};
+
+use crate::round::Outcome;
+use crate::scenarios::Scenario;
+
+/// Of one run, by name. What a scenario does not have is not there.
+pub(crate) type Figures = BTreeMap<String, f64>;
+
+/// A median, and the smallest and largest of the rounds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Middle {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+pub(crate) fn middle(mut values: Vec<f64>) -> Option<Middle> {
+    values.sort_by(f64::total_cmp);
+    let at = values.len() / 2;
+    let median = if values.len() % 2 == 1 {
+        *values.get(at)?
+    } else {
+        (values.get(at)? + values.get(at.checked_sub(1)?)?) / 2.0
+    };
+    Some(Middle { median, min: *values.first()?, max: *values.last()? })
+}
+
+/// How far a waiter's ask must lie before another's, so that an arrival at the server in another order is not blamed on a lock.
+const ORDER_NS: u64 = 1_000_000;
+
+pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
+    let mut figures = Figures::new();
+    let mut put = |name: &str, value: f64| {
+        figures.insert(name.to_owned(), value);
+    };
+    let acquired = outcome.acquisitions() as f64;
+    let seconds = outcome.told.iter().map(|told| told.elapsed_ns).max().unwrap_or_default() as f64 / 1e9;
+    let used = outcome.used;
+    put("client_cores", used.clients / used.wall);
+    put("server_cores", used.server / used.wall);
+    put("other_cores", used.other / used.wall);
+    put("peak_mib", outcome.peak_kib / 1024.0);
+    put("errors", outcome.told.iter().map(|told| told.errors).sum::<u64>() as f64);
+    if scenario.play == "hold" {
+        put("held", acquired);
+        put("lost", outcome.told.iter().map(|told| told.lost).sum::<u64>() as f64);
+        put("bytes_per_lock", outcome.grown_kib * 1024.0 / acquired);
+        return figures;
+    }
+    put("acquisitions", acquired);
+    put("per_second", acquired / seconds);
+    put("client_us_per_acquisition", used.clients * 1e6 / acquired);
+    put("server_us_per_acquisition", used.server * 1e6 / acquired);
+    if scenario.play == "pairs" || scenario.play == "reenter" {
+        quantiles("pair", &outcome.pairs()).into_iter().for_each(|(name, value)| put(&name, value));
+    } else {
+        quantiles("wait", &outcome.waits()).into_iter().for_each(|(name, value)| put(&name, value));
+        put("wait_worst_us", outcome.worst_wait() as f64 / 1e3);
+        let counts = || outcome.told.iter().flat_map(|told| &told.acquisitions).copied();
+        let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
+        put("least_share", least as f64);
+        put("most_share", most as f64);
+        // A task that got nothing counts as one that got one: a ratio to nothing is no number.
+        put("share_ratio", most as f64 / least.max(1) as f64);
+        // Among a few, it is lost in what every process grows by.
+        if scenario.tasks >= 1_000 {
+            put("kib_per_waiter", outcome.grown_kib / scenario.tasks as f64);
+        }
+    }
+    if scenario.stamps {
+        order(scenario, outcome, &mut figures);
+    }
+    figures
+}
+
+fn quantiles(name: &str, histogram: &Histogram) -> Vec<(String, f64)> {
+    let marks = [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)];
+    let of = |(mark, part)| histogram.quantile(part).map(|nanos| (format!("{name}_{mark}_us"), nanos / 1e3));
+    marks.into_iter().filter_map(of).collect()
+}
+
+/// What the stamps of all processes say together: hand-offs, overlaps, the time in use, and the order.
+fn order(scenario: &Scenario, outcome: &Outcome, figures: &mut Figures) {
+    let mut holds: Vec<(usize, Stamp)> = outcome.stamps.clone();
+    holds.sort_by_key(|(_, stamp)| stamp.held);
+    // Two at once: the next began before this one's release began.
+    let overlaps = holds.windows(2).filter(|pair| pair[1].1.held < pair[0].1.left).count();
+    figures.insert("overlaps".to_owned(), overlaps as f64);
+    holds.retain(|(_, stamp)| stamp.held >= outcome.complete);
+    if scenario.section_us > 0 && holds.len() > 1 {
+        let held: u64 = holds.iter().map(|(_, stamp)| stamp.left.saturating_sub(stamp.held)).sum();
+        let length = holds[holds.len() - 1].1.left - holds[0].1.held;
+        figures.insert("in_use".to_owned(), held as f64 / length as f64);
+        let mean_us = held as f64 / holds.len() as f64 / 1e3;
+        figures.insert("mean_hold_us".to_owned(), mean_us);
+        // In a line without a gap everybody waits for all others' holds.
+        if let (Some(p99), true) = (figures.get("wait_p99_us").copied(), scenario.pause_us == 0) {
+            figures.insert("wait_p99_of_ideal".to_owned(), p99 / (mean_us * (scenario.tasks - 1) as f64));
+        }
+    }
+    let mut crossings = Histogram::default();
+    // From one process to somebody who waited in another; who asked after the release was handed nothing. The first few
+    // find everything cold.
+    let is_hand_off = |pair: &&[(usize, Stamp)]| pair[0].0 != pair[1].0 && pair[1].1.asked < pair[0].1.left;
+    for pair in holds.windows(2).skip(5).filter(is_hand_off) {
+        crossings.add(pair[1].1.held.saturating_sub(pair[0].1.left));
+    }
+    figures.extend(quantiles("hand_off", &crossings));
+    figures.insert("hand_offs".to_owned(), crossings.total() as f64);
+    figures.insert("inversions".to_owned(), inversions(&holds) as f64 / holds.len().max(1) as f64);
+}
+
+/// How many were served while somebody else had been waiting since clearly before they asked.
+fn inversions(holds: &[(usize, Stamp)]) -> usize {
+    let (mut earliest, mut count) = (u64::MAX, 0);
+    for (_, stamp) in holds.iter().rev() {
+        count += usize::from(earliest.saturating_add(ORDER_NS) < stamp.asked);
+        earliest = earliest.min(stamp.asked);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiter_that_is_passed_is_an_inversion() {
+        let hold = |asked: u64, held: u64| {
+            (0, Stamp { asked: asked * ORDER_NS, held: held * ORDER_NS, left: (held + 1) * ORDER_NS })
+        };
+        assert_eq!(inversions(&[hold(0, 10), hold(2, 20), hold(4, 30)]), 0);
+        assert_eq!(inversions(&[hold(4, 10), hold(0, 20), hold(6, 30)]), 1);
+        // Too close to tell.
+        assert_eq!(inversions(&[hold(1, 10), hold(0, 20)]), 0);
+    }
+
+    #[test]
+    fn the_middle_of_an_even_number_lies_between_two() {
+        assert_eq!(middle(vec![4.0, 1.0, 2.0, 3.0]).map(|middle| middle.median), Some(2.5));
+        assert!(middle(Vec::new()).is_none());
+    }
+}

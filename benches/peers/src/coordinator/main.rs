@@ -1,0 +1,43 @@
+//! Plays every scenario with every contender in turn, and writes what it saw as JSON, then as a report.
+//!
+//! `benches/peers/run` installs the contenders and starts this. The figures of a run are kept or dropped by one rule, fixed
+//! here before any was made: what others used of the processors meanwhile. It never looks at a result.
+
+mod args;
+mod campaign;
+mod contenders;
+mod delay;
+mod figures;
+mod markdown;
+mod meter;
+mod monitor;
+mod plot;
+mod process;
+mod record;
+mod round;
+mod scenarios;
+mod unit;
+mod wins;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match args::read().and_then(begin) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn begin(task: args::Task) -> Result<(), String> {
+    let record = match &task.from {
+        Some(path) => record::read(path)?,
+        None => campaign::run(&task)?,
+    };
+    match &task.report {
+        Some(folder) => markdown::write(folder, &record),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,150 @@
+//! The report: a page with the tables, and a plot for each scenario.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::contenders::{self, Contender, Side};
+use crate::figures::Middle;
+use crate::plot::{Bar, bars};
+use crate::record::{Cell, Played, Record};
+use crate::scenarios::{self, Scenario};
+use crate::unit::Unit;
+use crate::wins;
+
+pub(crate) fn write(folder: &Path, record: &Record) -> Result<(), String> {
+    let said = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(folder).map_err(said)?;
+    let mut page = head(record);
+    for played in &record.scenarios {
+        let Some(scenario) = scenarios::find(&played.id) else { continue };
+        section(&mut page, played, &scenario);
+        if let Some(svg) = plotted(played, &scenario) {
+            std::fs::write(folder.join(format!("{}.svg", played.id)), svg).map_err(said)?;
+            let _ = write!(page, "\n![{}]({}.svg)\n", played.title, played.id);
+        }
+    }
+    where_a_peer_wins(&mut page, record);
+    std::fs::write(folder.join("README.md"), page).map_err(said)
+}
+
+fn head(record: &Record) -> String {
+    let mut page =
+        "# Side by side\n\nbandog beside the locks people would pick instead, and beside the floor.\n".to_owned();
+    if record.quick {
+        page.push_str("\n**A quick run: for a look, not for a claim.**\n");
+    }
+    let _ = write!(
+        page,
+        "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it; this run took {:.0} min\n```\n\n\
+         Commit `{}`; {}; {}. {} rounds, every contender once in each; median, in brackets the smallest and the largest round. Client \
+         and server share the machine. Noise: {}.\n\n\
+         Commands are what clients send, counted with `MONITOR` in a run of its own; what a script calls inside the server is not \
+         counted. Processor time is what the kernel counts for all threads of a process.\n\n## Who took part\n\n| | version |\n|---|---|\n",
+        record.took_seconds / 60.0,
+        record.commit,
+        record.machine,
+        record.server,
+        record.rounds,
+        record.rule,
+    );
+    for contender in contenders::ALL {
+        let version = record.versions.get(contender.id).cloned().unwrap_or_else(|| absent(record, contender));
+        let _ = writeln!(page, "| {} | {version} |", contender.label);
+    }
+    page
+}
+
+fn absent(record: &Record, contender: Contender) -> String {
+    let cells = record.scenarios.iter().flat_map(|played| &played.cells);
+    let trouble = cells.filter(|cell| cell.contender == contender.id).find_map(|cell| cell.trouble.clone());
+    trouble.unwrap_or_else(|| "not asked for in this run".to_owned())
+}
+
+fn section(page: &mut String, played: &Played, scenario: &Scenario) {
+    let _ = write!(page, "\n## ({}) {}\n\n`benches/peers/run --only {}`\n\n", played.letter, played.title, played.id);
+    let main = scenario.main.unit();
+    let [times, costs] = scenario.main.tables();
+    table(page, played, main, &times);
+    table(page, played, main, &costs);
+    for cell in played.cells.iter().filter(|cell| cell.error.is_some()) {
+        let (label, error) = (&cell.contender, cell.error.as_deref().unwrap_or_default());
+        let _ = write!(page, "\n{label} met errors, the first: `{}`\n", error.replace('`', "'"));
+    }
+}
+
+/// One table: the first figure with its spread, then the others.
+fn table(page: &mut String, played: &Played, main: Unit, others: &[Unit]) {
+    let others: Vec<Unit> = others.iter().copied().filter(|unit| has(played, *unit)).collect();
+    if others.is_empty() {
+        return;
+    }
+    let titles: Vec<&str> = others.iter().map(|unit| unit.title).collect();
+    let _ = writeln!(page, "\n| | **{}** | {} | runs |", main.title, titles.join(" | "));
+    let _ = writeln!(page, "|---|---|{}---|", "---|".repeat(others.len()));
+    for cell in &played.cells {
+        let label = contenders::find(&cell.contender).map_or("", |contender| contender.label);
+        if let Some(trouble) = &cell.trouble {
+            let _ = writeln!(page, "| {label} | {trouble} |{}", " |".repeat(others.len() + 1));
+            continue;
+        }
+        let spread = |value: Middle| {
+            format!("{} ({} to {})", main.shown(value.median), main.shown(value.min), main.shown(value.max))
+        };
+        let first = cell.figure(main.name).map_or_else(|| "none".to_owned(), spread);
+        let shown = |unit: &Unit| cell.figure(unit.name).map_or_else(String::new, |value| unit.shown(value.median));
+        let rest = others.iter().map(shown).collect::<Vec<_>>().join(" | ");
+        let _ = writeln!(page, "| {label} | {first} | {rest} | {} |", runs(cell));
+    }
+}
+
+fn runs(cell: &Cell) -> String {
+    match cell.dropped.len() {
+        0 => cell.kept.len().to_string(),
+        dropped => format!("{}, {dropped} dropped", cell.kept.len()),
+    }
+}
+
+fn has(played: &Played, unit: Unit) -> bool {
+    played.cells.iter().any(|cell| cell.figure(unit.name).is_some())
+}
+
+/// The floor that the plot measures by: the first in the scenario's list that has a figure, or else bandog.
+fn plotted(played: &Played, scenario: &Scenario) -> Option<String> {
+    let unit = scenario.main.unit();
+    let figure = |cell: &Cell| Some((contenders::find(&cell.contender)?, cell.figure(unit.name)?));
+    let all: Vec<_> = played.cells.iter().filter_map(figure).filter(|(_, value)| value.median > 0.0).collect();
+    let (base, by) = all.iter().find(|(contender, _)| contender.side == Side::Floor).or_else(|| all.first())?;
+    let bar = |(contender, value): &(Contender, Middle)| Bar {
+        label: contender.label,
+        value: value.median / by.median,
+        low: value.min / by.median,
+        high: value.max / by.median,
+        colour: match contender.side {
+            Side::Ours => "#2f6fb5",
+            Side::Floor => "#9aa0a6",
+            Side::Peer => "#d98c3f",
+        },
+    };
+    let better = if unit.more_is_better { "more is better" } else { "less is better" };
+    let note = format!("{}, times {}; {better}; thin lines: smallest and largest round", unit.title, base.label);
+    Some(bars(&format!("({}) {}", played.letter, played.title), &note, &all.iter().map(bar).collect::<Vec<_>>()))
+}
+
+fn where_a_peer_wins(page: &mut String, record: &Record) {
+    page.push_str("\n## Where a peer wins\n\nMade from the tables: every figure in which a peer's median is ahead of bandog's, or of bandog's fair lock. *Clear* if all rounds of the one are ahead of all of the other.\n\n");
+    let wins = wins::list(record);
+    if wins.is_empty() {
+        page.push_str("Nowhere in this run.\n");
+        return;
+    }
+    page.push_str("| scenario | figure | peer | theirs | behind it | |\n|---|---|---|---|---|---|\n");
+    for win in wins {
+        let clear = if win.clear { "clear" } else { "within the spread" };
+        let both = if win.both { "" } else { ", of this one alone" };
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} | {} | {clear}{both} |",
+            win.scenario, win.figure, win.peer, win.theirs, win.ours
+        );
+    }
+}

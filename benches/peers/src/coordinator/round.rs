@@ -1,0 +1,159 @@
+//! One run of one contender in one scenario: a fresh server, its processes, and what they and the kernel say.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bandog_rig::Server;
+use peers::histogram::Histogram;
+use peers::stamps::{self, Stamp};
+use serde::Deserialize;
+
+use crate::contenders::{Contender, Installed};
+use crate::delay;
+use crate::meter::{Reading, Used, memory_kib};
+use crate::monitor::Monitor;
+use crate::process::{Process, Trouble, pin};
+use crate::scenarios::Scenario;
+
+/// The line of one process.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) version: String,
+    rss_before_kib: f64,
+    pub(crate) elapsed_ns: u64,
+    complete_ns: u64,
+    pub(crate) acquisitions: Vec<u64>,
+    wait: BTreeMap<usize, u64>,
+    wait_max_ns: u64,
+    pair: BTreeMap<usize, u64>,
+    pair_max_ns: u64,
+    still_waiting_ns: u64,
+    pub(crate) errors: u64,
+    pub(crate) error: Option<String>,
+    pub(crate) lost: u64,
+}
+
+/// All processes together.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) told: Vec<Told>,
+    pub(crate) used: Used,
+    /// Of all processes, beyond what they had before they began.
+    pub(crate) grown_kib: f64,
+    pub(crate) peak_kib: f64,
+    /// By number of the process.
+    pub(crate) stamps: Vec<(usize, Stamp)>,
+    /// When everybody had come.
+    pub(crate) complete: u64,
+    pub(crate) commands: Option<u64>,
+}
+
+impl Outcome {
+    pub(crate) fn acquisitions(&self) -> u64 {
+        self.told.iter().flat_map(|told| &told.acquisitions).sum()
+    }
+
+    pub(crate) fn waits(&self) -> Histogram {
+        self.merged(|told| Histogram::from_sparse(&told.wait, told.wait_max_ns))
+    }
+
+    pub(crate) fn pairs(&self) -> Histogram {
+        self.merged(|told| Histogram::from_sparse(&told.pair, told.pair_max_ns))
+    }
+
+    fn merged(&self, of: impl Fn(&Told) -> Histogram) -> Histogram {
+        let mut all = Histogram::default();
+        self.told.iter().for_each(|told| all.merge(&of(told)));
+        all
+    }
+
+    /// The longest wait, over or not.
+    pub(crate) fn worst_wait(&self) -> u64 {
+        self.told.iter().map(|told| told.wait_max_ns.max(told.still_waiting_ns)).max().unwrap_or_default()
+    }
+}
+
+/// Plays it. `shorter` divides the length; `counted` has the commands counted, and then nothing else is worth much.
+pub(crate) fn play(
+    scenario: &Scenario,
+    contender: Contender,
+    installed: &Installed,
+    shorter: u32,
+    counted: bool,
+) -> Result<Outcome, Trouble> {
+    let server = Server::with(&["--maxclients", "15000"]);
+    let service = server.pid().as_raw_pid().unsigned_abs();
+    let port = match scenario.delay_us {
+        Some(delay) => delay::start(server.port, Duration::from_micros(delay.into())).map_err(failed)?,
+        None => server.port,
+    };
+    let ms = scenario.ms / shorter;
+    let mut processes = Vec::new();
+    for number in 0..scenario.processes {
+        let mut command = installed.command(contender);
+        command.args(words(scenario, contender, port, number, ms)).args(stamps_word(scenario, &server, number));
+        processes.push(Process::start(command)?);
+    }
+    for process in &processes {
+        process.ready(Duration::from_secs(scenario.patience.into()))?;
+        if scenario.apart {
+            process.pin(0);
+        }
+    }
+    if scenario.apart {
+        pin(service, 1);
+    }
+    let monitor = counted.then(|| Monitor::start(&server.socket())).transpose().map_err(failed)?;
+    let before_commands = monitor.as_ref().map(Monitor::seen);
+    let ids: Vec<u32> = processes.iter().map(Process::id).collect();
+    let before = Reading::take(service, &ids);
+    processes.iter_mut().for_each(Process::go);
+    let within = Duration::from_millis(ms.into()) + Duration::from_secs(60);
+    let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
+    let used = before.until(&Reading::take(service, &ids));
+    let commands = monitor.as_ref().map(|monitor| monitor.seen() - before_commands.unwrap_or_default());
+    let told = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Told>, _>>().map_err(failed)?;
+    let resident: f64 = ids.iter().map(|id| memory_kib(*id, "VmRSS")).sum();
+    let peak_kib = ids.iter().map(|id| memory_kib(*id, "VmHWM")).sum();
+    let grown_kib = resident - told.iter().map(|told| told.rss_before_kib).sum::<f64>();
+    let complete = told.iter().map(|told| told.complete_ns).max().unwrap_or_default();
+    drop(processes);
+    let mut all = Vec::new();
+    for number in 0..scenario.processes {
+        let Some(path) = stamps_path(scenario, &server, number) else { break };
+        all.extend(stamps::read(&path).map_err(failed)?.into_iter().map(|stamp| (number, stamp)));
+    }
+    Ok(Outcome { told, used, grown_kib, peak_kib, stamps: all, complete, commands })
+}
+
+fn failed(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Failed(error.to_string())
+}
+
+fn words(scenario: &Scenario, contender: Contender, port: u16, process: usize, ms: u32) -> Vec<String> {
+    // A virtual machine compiles as it goes, and gets the time for it.
+    let warm_ms = if contender.language == "java" { 3_000 } else { 300 };
+    vec![
+        format!("peer={}", contender.id),
+        format!("play={}", scenario.play),
+        format!("url=redis://127.0.0.1:{port}"),
+        format!("port={port}"),
+        "name=job".to_owned(),
+        format!("process={process}"),
+        format!("tasks={}", scenario.share(process)),
+        format!("ms={ms}"),
+        format!("section_us={}", scenario.section_us),
+        format!("pause_us={}", scenario.pause_us),
+        format!("step_us={}", scenario.step_us),
+        format!("warm_ms={warm_ms}"),
+    ]
+}
+
+fn stamps_path(scenario: &Scenario, server: &Server, process: usize) -> Option<PathBuf> {
+    scenario.stamps.then(|| server.directory().join(format!("stamps-{process}")))
+}
+
+fn stamps_word(scenario: &Scenario, server: &Server, process: usize) -> Option<String> {
+    stamps_path(scenario, server, process).map(|path| format!("stamps={}", path.display()))
+}

@@ -1,0 +1,319 @@
+//! What is played, in the order of importance.
+
+/// What the first figure of a scenario is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Main {
+    /// Microseconds of a pair at the median, less is better.
+    Pair,
+    /// Acquisitions per second, more is better.
+    Rate,
+    /// Part of the time in which somebody held the lock, more is better.
+    InUse,
+    /// Microseconds from release to hold in another process at the median, less is better.
+    HandOff,
+    /// Cores that the client needs, less is better.
+    Cores,
+}
+
+/// One scenario.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scenario {
+    pub(crate) id: &'static str,
+    pub(crate) letter: char,
+    pub(crate) title: &'static str,
+    pub(crate) play: &'static str,
+    pub(crate) main: Main,
+    pub(crate) processes: usize,
+    /// Of all processes together.
+    pub(crate) tasks: usize,
+    pub(crate) section_us: u32,
+    pub(crate) pause_us: u32,
+    pub(crate) step_us: u32,
+    pub(crate) ms: u32,
+    /// One way, through a proxy.
+    pub(crate) delay_us: Option<u32>,
+    /// Client and server on a processor each: left alone they sometimes share one, where a request takes a third of the time.
+    pub(crate) apart: bool,
+    pub(crate) stamps: bool,
+    /// At most so many rounds, and no run to count commands: what takes minutes is not repeated for ever.
+    pub(crate) few: Option<usize>,
+    /// Seconds until everybody must be ready.
+    pub(crate) patience: u32,
+    pub(crate) who: &'static [&'static str],
+}
+
+const PLAIN: Scenario = Scenario {
+    id: "",
+    letter: 'a',
+    title: "",
+    play: "pairs",
+    main: Main::Pair,
+    processes: 1,
+    tasks: 1,
+    section_us: 0,
+    pause_us: 0,
+    step_us: 0,
+    ms: 1_000,
+    delay_us: None,
+    apart: false,
+    stamps: false,
+    few: None,
+    patience: 60,
+    who: &[],
+};
+
+/// Everybody with a lock that can be waited for.
+const LOCKS: &[&str] = &[
+    "bandog",
+    "bandog-fair",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+const PAIR: &[&str] = &[
+    "raw",
+    "bare",
+    "bandog",
+    "bandog-fair",
+    "flock",
+    "flock-syscall",
+    "tokio",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+const MANY: &[&str] = &[
+    "pipelined",
+    "bare",
+    "bandog",
+    "bandog-fair",
+    "tokio",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+const SHARED: &[&str] = &[
+    "tokio",
+    "flock-syscall",
+    "bandog",
+    "bandog-fair",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+const ACROSS: &[&str] = &[
+    "flock",
+    "flock-syscall",
+    "bandog",
+    "bandog-fair",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+const HAND_OFF: &[&str] = &[
+    "push",
+    "bandog",
+    "bandog-fair",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+const DELAYED: &[&str] = &[
+    "raw",
+    "bare",
+    "bandog",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+const READERS: &[&str] = &[
+    "tokio",
+    "bandog",
+    "bandog-fair",
+    "rlock",
+    "redisson-rw",
+    "rslock",
+    "async-redis-lock",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
+
+const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenario {
+    // Everybody holds for 2 ms, so that all others stand in line again, and comes back a millisecond after it left.
+    let line = Scenario { play: "shared", main: Main::HandOff, section_us: 2_000, pause_us: 1_000, ..PLAIN };
+    Scenario {
+        id,
+        letter: 'e',
+        title,
+        processes: 2,
+        tasks,
+        step_us: 200,
+        ms: 3_000,
+        stamps: true,
+        who: HAND_OFF,
+        ..line
+    }
+}
+
+const fn delayed(id: &'static str, title: &'static str, delay_us: u32) -> Scenario {
+    Scenario { id, letter: 'j', title, delay_us: Some(delay_us), who: DELAYED, ..PLAIN }
+}
+
+const fn held(id: &'static str, title: &'static str, tasks: usize, ms: u32, patience: u32) -> Scenario {
+    Scenario {
+        id,
+        letter: 'g',
+        title,
+        play: "hold",
+        main: Main::Cores,
+        tasks,
+        ms,
+        patience,
+        few: Some(2),
+        who: LOCKS,
+        ..PLAIN
+    }
+}
+
+const SHARING: Scenario = Scenario { play: "shared", main: Main::Rate, ms: 3_000, stamps: true, ..PLAIN };
+
+/// In the order in which they are played.
+pub(crate) const ALL: [Scenario; 18] = [
+    Scenario { id: "pair", title: "a free lock, one task", apart: true, who: PAIR, ..PLAIN },
+    Scenario {
+        id: "tasks-16",
+        letter: 'c',
+        title: "one lock, 16 tasks of one process",
+        tasks: 16,
+        who: SHARED,
+        ..SHARING
+    },
+    Scenario {
+        id: "across",
+        letter: 'd',
+        title: "one lock, 4 processes × 4 tasks, empty section",
+        processes: 4,
+        tasks: 16,
+        who: ACROSS,
+        ..SHARING
+    },
+    Scenario {
+        id: "across-2ms",
+        letter: 'd',
+        title: "one lock, 4 processes × 4 tasks, 2 ms section",
+        main: Main::InUse,
+        processes: 4,
+        tasks: 16,
+        section_us: 2_000,
+        who: ACROSS,
+        ..SHARING
+    },
+    hand_off("hand-off-2", "hand-off between 2 processes, 2 wait", 3),
+    hand_off("hand-off-10", "hand-off between 2 processes, 10 wait", 11),
+    hand_off("hand-off-100", "hand-off between 2 processes, 100 wait", 101),
+    hand_off("hand-off-1000", "hand-off between 2 processes, 1,000 wait", 1_001),
+    Scenario {
+        id: "names-64",
+        letter: 'b',
+        title: "64 tasks, a free lock each",
+        main: Main::Rate,
+        tasks: 64,
+        who: MANY,
+        ..PLAIN
+    },
+    Scenario {
+        id: "names-512",
+        letter: 'b',
+        title: "512 tasks, a free lock each",
+        main: Main::Rate,
+        tasks: 512,
+        who: MANY,
+        ..PLAIN
+    },
+    Scenario { id: "reenter", letter: 'f', title: "re-entry", play: "reenter", who: LOCKS, ..PLAIN },
+    Scenario {
+        id: "readers",
+        letter: 'i',
+        title: "read-write lock, 16 tasks, 9 of 10 read, 1 ms section",
+        play: "readers",
+        main: Main::Rate,
+        tasks: 16,
+        section_us: 1_000,
+        ms: 3_000,
+        who: READERS,
+        ..PLAIN
+    },
+    Scenario {
+        id: "waiters-10000",
+        processes: 4,
+        title: "10,000 wait, 4 processes",
+        patience: 120,
+        letter: 'h',
+        ms: 10_000,
+        step_us: 0,
+        ..hand_off("", "", 10_001)
+    },
+    delayed("delay-0", "a free lock through a proxy without delay", 0),
+    delayed("delay-500", "a free lock through a proxy, 0.5 ms there and back", 250),
+    delayed("delay-2000", "a free lock through a proxy, 2 ms there and back", 1_000),
+    held("held-10000", "10,000 locks held", 10_000, 60_000, 120),
+    held("held-100000", "100,000 locks held", 100_000, 60_000, 300),
+];
+
+impl Scenario {
+    /// How many tasks a process has.
+    pub(crate) fn share(&self, process: usize) -> usize {
+        self.tasks * (process + 1) / self.processes - self.tasks * process / self.processes
+    }
+}
+
+/// Only when it is asked for by name: it takes ten minutes for each contender.
+pub(crate) const LARGEST: Scenario = held("held-1000000", "1,000,000 locks held", 1_000_000, 300_000, 900);
+
+pub(crate) fn find(id: &str) -> Option<Scenario> {
+    ALL.into_iter().chain([LARGEST]).find(|scenario| scenario.id == id)
+}

@@ -1,0 +1,60 @@
+//! Where a peer is ahead of bandog: every figure of every scenario, whatever it says.
+
+use crate::contenders::{self, Side};
+use crate::record::{Played, Record};
+use crate::scenarios;
+use crate::unit::Unit;
+
+/// A figure in which a peer is ahead.
+#[derive(Debug)]
+pub(crate) struct Win {
+    pub(crate) scenario: String,
+    pub(crate) figure: &'static str,
+    pub(crate) peer: &'static str,
+    pub(crate) theirs: String,
+    pub(crate) ours: String,
+    /// Whether the ranges of the rounds lie apart.
+    pub(crate) clear: bool,
+    /// Whether it is ahead of the fair and the unfair lock.
+    pub(crate) both: bool,
+}
+
+pub(crate) fn list(record: &Record) -> Vec<Win> {
+    record.scenarios.iter().flat_map(in_scenario).collect()
+}
+
+fn in_scenario(played: &Played) -> Vec<Win> {
+    let Some(scenario) = scenarios::find(&played.id) else { return Vec::new() };
+    let [times, costs] = scenario.main.tables();
+    [vec![scenario.main.unit()], times, costs].concat().into_iter().flat_map(|unit| in_figure(played, unit)).collect()
+}
+
+fn in_figure(played: &Played, unit: Unit) -> Vec<Win> {
+    let side = |wanted: Side| {
+        played.cells.iter().filter_map(move |cell| {
+            let contender = contenders::find(&cell.contender).filter(|contender| contender.side == wanted)?;
+            Some((contender, cell.figure(unit.name)?))
+        })
+    };
+    let ours: Vec<_> = side(Side::Ours).collect();
+    let mut wins = Vec::new();
+    for (peer, theirs) in side(Side::Peer) {
+        let beaten: Vec<_> = ours.iter().filter(|(_, own)| unit.is_better(theirs.median, own.median)).collect();
+        let Some((_, first)) = beaten.first() else { continue };
+        let apart = if unit.more_is_better { theirs.min > first.max } else { theirs.max < first.min };
+        wins.push(Win {
+            scenario: played.title.clone(),
+            figure: unit.title,
+            peer: peer.label,
+            theirs: unit.shown(theirs.median),
+            ours: beaten
+                .iter()
+                .map(|(own, value)| format!("{} {}", own.label, unit.shown(value.median)))
+                .collect::<Vec<_>>()
+                .join("; "),
+            clear: apart,
+            both: beaten.len() == ours.len(),
+        });
+    }
+    wins
+}

@@ -1,0 +1,31 @@
+//! When each hold was asked for, when it began, and when its release began: three little-endian numbers each, in a file.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+/// One hold, as the process that held it saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub asked: u64,
+    pub held: u64,
+    pub left: u64,
+}
+
+/// So many are kept of a process, so that an empty section at full speed does not fill the disk.
+pub const LIMIT: usize = 200_000;
+
+pub fn write(path: &Path, stamps: &[Stamp]) -> io::Result<()> {
+    let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+    for stamp in stamps {
+        [stamp.asked, stamp.held, stamp.left].iter().try_for_each(|number| file.write_all(&number.to_le_bytes()))?;
+    }
+    file.flush()
+}
+
+pub fn read(path: &Path) -> io::Result<Vec<Stamp>> {
+    let bytes = std::fs::read(path)?;
+    let number = |part: &[u8]| u64::from_le_bytes(part.try_into().unwrap_or_default());
+    let stamp =
+        |part: &[u8]| Stamp { asked: number(&part[..8]), held: number(&part[8..16]), left: number(&part[16..]) };
+    Ok(bytes.chunks_exact(24).map(stamp).collect())
+}
