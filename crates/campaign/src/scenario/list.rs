@@ -46,13 +46,14 @@ pub(super) fn play(orders: &Orders) -> io::Result<Report> {
     let _: String = stage.server.run(&format!("CONFIG SET slowlog-log-slower-than {}", brief.as_micros()));
     let _: String = stage.server.run("CONFIG SET slowlog-max-len 1000");
     let _: String = stage.server.run("SLOWLOG RESET");
-    let others = clients(&stage.server.run::<String>("CLIENT LIST"));
     let few = listing(&stage, &["--limit", &FEW.to_string()], FEW, false)?;
     let mut seen = Vec::new();
     while stage.turn() {
         seen.push(listing(&stage, &[], holds, orders.broken)?);
     }
     let slow: Vec<Slow> = stage.server.run("SLOWLOG GET 1000");
+    // The listings are over: whoever is still there was not one of them.
+    let others = clients(&stage.server.run::<String>("CLIENT LIST"));
     let (of_others, slow): (Vec<Slow>, Vec<Slow>) =
         slow.into_iter().partition(|(.., client, _)| others.contains(client));
     crowd.end()?;
