@@ -8,7 +8,7 @@ mod report;
 
 use std::time::Duration;
 
-use bandog::{ErrorKind, Locks};
+use bandog::{AdminError, ErrorKind, Locks, PublicId};
 
 use self::report::Report;
 use crate::args::Break;
@@ -30,12 +30,13 @@ pub(crate) async fn revoke(args: &Break, settings: &Settings) -> Result<Exit, Fa
     if !args.yes {
         question::ask(&entry, &targets, args)?;
     }
+    let wish = Wish { lock: &args.name, reason: args.reason.trim(), now: args.now };
     let mut report = Report::new(args);
     for target in targets {
         // What was done before an error was done all the same, and is told.
-        match end(&locks, args, &target).await {
+        match end(&locks, wish, target.id).await {
             Ok(ended) => report.add(target, ended)?,
-            Err(failure) => return report.close(None).and(Err(failure)),
+            Err(error) => return report.close(None).and_then(|()| Err(failure(&error))),
         }
     }
     report.follow(&locks).await
@@ -62,11 +63,23 @@ fn targets(entry: &Entry, args: &Break) -> Result<Vec<Holding>, Failure> {
     Err(Failure::new("not_held", Exit::NoLock, why))
 }
 
-async fn end(locks: &Locks, args: &Break, target: &Holding) -> Result<Option<Duration>, Failure> {
-    let request = locks.revoke(&args.name, args.reason.trim()).only(target.id);
-    let request = if args.now { request.now() } else { request };
-    request.await.map_err(|error| match error.kind() {
+/// Ends one hold, or asks its holder to; how long that can take, `None` if it had ended before. `top` breaks with it too.
+pub(crate) async fn end(locks: &Locks, wish: Wish<'_>, id: PublicId) -> Result<Option<Duration>, AdminError> {
+    let request = locks.revoke(wish.lock, wish.reason).only(id);
+    if wish.now { request.now() } else { request }.await
+}
+
+/// What is wished of every hold that is broken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish<'a> {
+    pub(crate) lock: &'a str,
+    pub(crate) reason: &'a str,
+    pub(crate) now: bool,
+}
+
+fn failure(error: &AdminError) -> Failure {
+    match error.kind() {
         ErrorKind::Invalid => Failure::usage(error.to_string()),
-        kind => Failure::of(kind, &error),
-    })
+        kind => Failure::of(kind, error),
+    }
 }

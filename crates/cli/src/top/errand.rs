@@ -6,6 +6,7 @@ use bandog::{AdminError, LockInfo, LockName, Locks};
 
 use super::state::Breaking;
 use crate::note::short;
+use crate::revoke::{self, Wish};
 use crate::screen::{Ink, harmless};
 
 /// What came of it.
@@ -30,12 +31,17 @@ pub(crate) fn break_holds(locks: &Locks, breaking: Breaking) -> impl Future<Outp
     let locks = locks.clone();
     async move {
         let (mut hit, mut longest) = (0, None);
+        let wish = Wish { lock: breaking.lock.as_str(), reason: &breaking.reason, now: breaking.now };
         for holder in &breaking.holders {
-            let request = locks.revoke(&breaking.lock, breaking.reason.as_str()).only(holder.id);
-            match if breaking.now { request.now() } else { request }.await {
+            match revoke::end(&locks, wish, holder.id).await {
                 Ok(left) => {
                     hit += usize::from(left.is_some());
                     longest = longest.max(left);
+                }
+                // What was done before is done all the same.
+                Err(error) if hit > 0 => {
+                    let text = format!("{hit} of {} broken, then: {error}", breaking.holders.len());
+                    return Done::Said(Ink::Wrong, harmless(&text));
                 }
                 Err(error) => return failed(&error),
             }
@@ -58,6 +64,10 @@ fn failed(error: &AdminError) -> Done {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use bandog::{Fault, MemoryStore, OpKind};
+
     use super::*;
     use crate::entry::Entry;
 
@@ -88,6 +98,21 @@ mod tests {
         let plan = breaking(&locks, true).await;
         assert_eq!(said(break_holds(&locks, plan).await), "gpu: ended at once (1)");
         assert!(later.lost().await.to_string().contains("deploy"));
+    }
+
+    #[tokio::test]
+    async fn what_was_broken_before_an_error_is_told() {
+        let store = MemoryStore::new();
+        let locks = Locks::builder().store(store.clone()).build().unwrap();
+        let one = locks.semaphore("gpu", 2).acquire().await.unwrap();
+        let two = locks.semaphore("gpu", 2).acquire().await.unwrap();
+        let plan = breaking(&locks, false).await;
+        // The first revocation passes; the second is refused.
+        store.inject(OpKind::Any, Fault::Delay { before: Duration::ZERO, after: Duration::ZERO }, 1);
+        store.inject(OpKind::Any, Fault::Deny, 1);
+        let text = said(break_holds(&locks, plan).await);
+        assert!(text.starts_with("1 of 2 broken, then: "), "{text}");
+        assert_eq!([one.is_held(), two.is_held()].iter().filter(|held| **held).count(), 1);
     }
 
     #[tokio::test]
