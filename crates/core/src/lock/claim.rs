@@ -32,6 +32,8 @@ pub(super) struct Claiming {
     pub(super) not_after: LeaseTime,
     /// The store's life that answered, once one did.
     pub(super) run: Option<RunId>,
+    /// How often it was passed on here: more than never, if it was a hold whose guard left before it was confirmed.
+    pub(super) local: u16,
     /// By which way a grant would come now.
     pub(super) how: How,
     /// Why an upgrade is being withdrawn.
@@ -128,6 +130,7 @@ impl Machine {
             asked: now,
             not_after,
             run: None,
+            local: 0,
             how: How::AtOnce,
             giving_up: None,
         };

@@ -50,6 +50,8 @@ pub(super) struct Hold {
     pub(super) unanswered: Option<LeaseTime>,
     /// Whether the store has confirmed the full lease yet.
     pub(super) confirmed: bool,
+    /// Whether a renewal that may confirm it is under way.
+    pub(super) confirming: bool,
     pub(super) run: Option<RunId>,
     /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
     pub(super) doubted: bool,
@@ -140,7 +142,9 @@ impl Machine {
         let key = self.holds.insert(fresh);
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Holding(key);
-            self.remote.begin(now, landing.line);
+            if claim.local == 0 {
+                self.remote.begin(now, landing.line);
+            }
         }
         self.give(now, key, slip, claim.how);
         if landing.remaining < ask.lease().length() && !self.slips.line_is_empty() {
@@ -154,8 +158,8 @@ impl Machine {
         Hold {
             id: claim.id,
             stamp: landing.stamp,
-            local: 0,
-            origin: landing.stamp.token(0),
+            local: claim.local,
+            origin: landing.stamp.token(claim.local),
             mode: claim.mode,
             lease: ask.lease(),
             word: Word::locked(),
@@ -170,6 +174,7 @@ impl Machine {
             recovery: ask.recovery,
             unanswered: claim.run.is_none().then_some(claim.not_after),
             confirmed: landing.remaining >= ask.lease().length(),
+            confirming: false,
             run: claim.run,
             doubted: false,
             uncertain: false,

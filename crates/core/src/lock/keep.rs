@@ -11,8 +11,9 @@ use super::holds::HoldKey;
 use super::{Action, Cohort, Errand, Event, Grip, HoldState, Lane, LossReason, Machine, Outcome, Slip, Todo, Why};
 
 impl Machine {
-    pub(super) fn renew_action(&self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
-        let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
+    pub(super) fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
+        let hold = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none())?;
+        hold.confirming = true;
         let errand = Errand::Renew { grip, seq: hold.id.seq, sent: now, slip };
         let op = Op::Renew(Renew { id: hold.id, lease: hold.lease });
         Some(Action { errand, op, lane: Lane::Renewals })
@@ -22,6 +23,8 @@ impl Machine {
         let (grip, seq, sent) = hold;
         let same = |hold: &Hold| hold.id.seq == seq || zoo::has(Bug::RenewalOfAnother);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
+            // Its guard may have left meanwhile, and the next one waits for this answer.
+            self.on_confirmed(now, seq, sent, renewal);
             return self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
         };
         match renewal {
@@ -31,7 +34,7 @@ impl Machine {
                 self.alert_renewal(now, grip);
                 self.end_renewal_alert(grip);
                 let Some(hold) = self.holds.get_mut(grip.0) else { return };
-                (hold.doubted, hold.uncertain) = (false, false);
+                (hold.doubted, hold.uncertain, hold.confirming) = (false, false, false);
                 hold.seen = hold.seen.max(sent);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
@@ -68,7 +71,11 @@ impl Machine {
         error: StoreError,
     ) {
         let (grip, seq, sent) = hold;
+        if self.is_confirming(seq) {
+            self.on_claim_error(now, seq, error.clone());
+        }
         if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
+            hold.confirming = false;
             hold.keeping.failed(now, sent);
             self.events.push_back(Event::RenewalFailed(grip));
         }

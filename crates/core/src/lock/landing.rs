@@ -59,9 +59,24 @@ impl Machine {
         short || fixed || ask.lease() != claim.lease
     }
 
+    pub(super) fn is_confirming(&self, seq: u64) -> bool {
+        self.claims.get(&seq).is_some_and(|claim| claim.phase == Phase::Confirming)
+    }
+
+    // The answer says who waits elsewhere.
+    fn may_pass_on(&mut self, now: Moment, line: Line) -> bool {
+        self.remote.learn(now, line);
+        self.may_pass(now)
+    }
+
     pub(super) fn on_confirmed(&mut self, now: Moment, seq: u64, sent: Moment, renewal: Renewal) {
         let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
-        match (renewal, claim.taker) {
+        let (taker, lease, passed) = (claim.taker, claim.lease, claim.local > 0);
+        match (renewal, taker) {
+            (Renewal::Renewed { line, .. }, _) if passed && !self.may_pass_on(now, line) => {
+                self.part_claim(now, seq, Lane::Renewals);
+                self.reclaim(now, seq);
+            }
             (Renewal::Renewed { stamp, remaining, line }, _) => {
                 self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
             }
@@ -76,7 +91,7 @@ impl Machine {
                 self.reclaim(now, seq);
             }
             (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
-                let (stamp, remaining) = (Stamp::ZERO.next(), claim.lease.length());
+                let (stamp, remaining) = (Stamp::ZERO.next(), lease.length());
                 self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: true });
             }
             (Renewal::NotHolder, _) => self.reclaim(now, seq),

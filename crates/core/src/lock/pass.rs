@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use crate::holder::HolderId;
-use crate::op::{Line, Op, Parted, Release, ReleaseReply};
+use crate::op::{Line, Op, Parted, Patience, Release, ReleaseReply};
 use crate::store::{Outcome as Sure, StoreError};
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{MAX_LOCAL, Token};
 use crate::zoo::{self, Bug};
 
+use super::claim::{Claiming, Phase, Taker};
 use super::hold::Hold;
 use super::holds::HoldKey;
 use super::slips::Stage;
@@ -192,9 +193,16 @@ impl Machine {
             let hold = self.holds.remove(grip.0)?;
             return Some(self.part_hold(now, &hold, lane));
         }
-        if let Some(next) = self.next_to_pass(now, grip) {
-            self.pass(now, grip, next);
-            return None;
+        if let Some(next) = self.next_to_pass(grip).filter(|_| self.may_pass(now)) {
+            let hold = self.holds.get(grip.0)?;
+            if hold.deadline().since(now) >= hold.lease.length() / 2 {
+                self.pass(now, grip, next);
+                return None;
+            }
+            if !hold.confirmed && hold.unanswered.is_none() {
+                self.pass_when_confirmed(grip);
+                return None;
+            }
         }
         let hold = self.holds.remove(grip.0)?;
         self.cohort = Cohort::Idle;
@@ -207,18 +215,49 @@ impl Machine {
         Some(key)
     }
 
-    /// The next local waiter, if the lock may be passed to it without the store.
-    fn next_to_pass(&self, now: Moment, grip: Grip) -> Option<Slip> {
+    /// The next local waiter, if the hold can go on under its terms.
+    fn next_to_pass(&self, grip: Grip) -> Option<Slip> {
         let hold = self.holds.get(grip.0)?;
         let next = self.slips.head()?;
         let ask = self.slips.ask(next)?;
         // The hold goes on under the terms it was made with, and what it has used of them.
         let same_terms = ask.terms == *hold.keeping.terms() && !ask.terms.is_limited();
-        let half_left = hold.deadline().since(now) >= hold.lease.length() / 2;
+        (same_terms && !hold.doubted && hold.local < MAX_LOCAL).then_some(next)
+    }
+
+    /// Whether waiters elsewhere leave the local line its turn.
+    pub(super) fn may_pass(&self, now: Moment) -> bool {
         let settings = &self.settings;
-        let patient = self.remote.patient(now, settings.max_passes, settings.max_passing);
-        let sure = self.inbox_up && !hold.doubted;
-        (same_terms && half_left && patient && sure && hold.local < MAX_LOCAL).then_some(next)
+        self.inbox_up && self.remote.patient(now, settings.max_passes, settings.max_passing)
+    }
+
+    /// The guard left before the lease was confirmed: the hold is a claim again until the answer is there.
+    fn pass_when_confirmed(&mut self, grip: Grip) {
+        let Some(hold) = self.holds.remove(grip.0) else { return };
+        self.remote.passes += 1;
+        let seq = hold.id.seq;
+        let claim = Claiming {
+            id: hold.id,
+            taker: Taker::Cohort,
+            phase: Phase::Confirming,
+            mode: hold.mode,
+            lease: hold.lease,
+            fair: false,
+            patience: Patience::Queue,
+            after: None,
+            asked: hold.seen,
+            not_after: LeaseTime::ZERO,
+            run: hold.run,
+            // The next guard's own token.
+            local: hold.local + u16::from(!zoo::has(Bug::SharedCohortToken)),
+            how: How::Local,
+            giving_up: None,
+        };
+        self.claims.insert(seq, Box::new(claim));
+        if !hold.confirming {
+            self.todo.push_back(Todo::Confirm(seq));
+        }
+        self.cohort = Cohort::Claiming(seq);
     }
 
     fn pass(&mut self, now: Moment, grip: Grip, next: Slip) {

@@ -122,18 +122,73 @@ fn local_bits_that_run_out_send_the_process_back_to_the_store() {
     assert_eq!(lock.actions(), ["release #1 again #2"]);
 }
 
-#[test]
-fn a_pushed_grant_is_confirmed_before_it_is_passed_on() {
+/// A pushed grant whose guard left before its lease was confirmed, and somebody in line.
+fn left_unconfirmed() -> (Lock, Slip) {
     let (mut lock, first) = Lock::queued(writer());
     let next = lock.ask(writer());
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["renew #1"], "somebody waits for the full lease");
     let grip = lock.grip(first);
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"], "not confirmed yet");
+    assert_eq!((lock.actions(), lock.pick(next).as_str()), (Vec::new(), "waits"), "not confirmed yet");
+    (lock, next)
+}
+
+#[test]
+fn a_pushed_grant_is_confirmed_before_it_is_passed_on() {
+    let (mut lock, next) = left_unconfirmed();
+    let last = lock.ask(writer());
+    lock.answer("renew #1", renewed_with(11, SOMEBODY));
+    let grip = lock.grip(next);
+    assert_eq!(lock.machine.token(grip).map(|token| token.local()), Some(1), "a token of its own");
+    lock.release(grip);
+    assert_eq!((lock.pick(last).as_str(), lock.actions().len()), ("granted 11.2", 0));
+}
+
+#[test]
+fn a_hold_that_nobody_waited_for_is_confirmed_when_it_is_to_be_passed_on() {
+    let (mut lock, first) = Lock::queued(writer());
+    lock.push(1, 11);
+    let grip = lock.grip(first);
+    let next = lock.ask(writer());
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed(11));
+    assert_eq!(lock.pick(next), "granted 11.1");
+}
+
+#[test]
+fn what_the_confirmation_says_of_others_ends_the_passing() {
+    let (mut lock, next) = left_unconfirmed();
+    lock.answer("renew #1", renewed_with(11, Line { waiters: 1, fair: true }));
+    assert_eq!(lock.actions(), ["release #1", "acquire #2"], "a fair one has the next turn");
+    assert_eq!(lock.pick(next), "waits");
+
+    let (mut lock, next) = left_unconfirmed();
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.wait(5);
+    lock.answer("renew #1", renewed_with(11, SOMEBODY));
+    assert_eq!(lock.actions(), ["release #1", "acquire #2"], "the turn is over");
+    assert_eq!(lock.pick(next), "waits");
+}
+
+#[test]
+fn a_hold_that_was_not_confirmed_is_claimed_anew() {
+    let (mut lock, _) = left_unconfirmed();
     lock.answer("renew #1", not_holder());
-    lock.answer("release #1 again #2", again(Verdict::Granted(grant(12, LEASE, NOBODY))));
-    assert_eq!(lock.pick(next), "granted 12.0");
+    assert_eq!(lock.actions(), ["acquire #2"]);
+
+    let (mut lock, _) = left_unconfirmed();
+    lock.lose_answer("renew #1");
+    assert_eq!(lock.actions(), ["release #1"], "nobody is in it any more");
+}
+
+#[test]
+fn nobody_left_to_wait_for_the_confirmation_means_a_release() {
+    let (mut lock, next) = left_unconfirmed();
+    lock.cancel(next);
+    lock.answer("renew #1", renewed(11));
+    assert_eq!(lock.actions(), ["release #1"]);
 }
 
 #[test]
