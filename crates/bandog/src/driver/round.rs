@@ -6,6 +6,7 @@
 //! Cost: one request on each of the store's connections, one walk over the locks in use, and one batch that names each hold that
 //! no answer has named since the last round.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl Driver {
         self.keeper.spawn(async move {
             let _ = tell.send(());
         });
-        first(told, self.clock.sleep_until(self.clock.now() + grace)).await.map(|told| told.is_ok())
+        first(pin!(told), pin!(self.clock.sleep_until(self.clock.now() + grace))).await.map(|told| told.is_ok())
     }
 
     /// Lets every machine judge its holds, and sends what they want to know together.
@@ -187,9 +188,9 @@ impl Driver {
         let (clock, limit) = (self.clock.clone(), began + self.settings.response);
         let (store, (tell, told)) = (Arc::clone(store), oneshot::channel());
         self.keeper.spawn(async move {
-            let probed =
-                first(shielded("a store", pulse(&clock, store.as_ref(), which, patient)), clock.sleep_until(limit));
-            let answer = probed.await.flatten().unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
+            let pulse = pin!(shielded("a store", pulse(&clock, store.as_ref(), which, patient)));
+            let probed = first(pulse, pin!(clock.sleep_until(limit))).await.flatten();
+            let answer = probed.unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
             drop(tell.send(answer.map(|pulse| (pulse, clock.now().since(began)))));
         });
         Probe { told, limit }
@@ -215,6 +216,6 @@ struct Probe {
 impl Probe {
     /// `None` when the renewal thread does not answer.
     async fn answer(self, driver: &Driver) -> Option<Result<(Pulse, Duration), StoreError>> {
-        first(self.told, driver.clock.sleep_until(self.limit + driver.settings.response)).await?.ok()
+        first(pin!(self.told), pin!(driver.clock.sleep_until(self.limit + driver.settings.response))).await?.ok()
     }
 }
