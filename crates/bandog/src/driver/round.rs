@@ -4,8 +4,9 @@
 //! in one batch. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
 //!
 //! Cost: one request on each of the store's connections, one walk over the locks in use, and one batch that names each hold that
-//! no answer has named since the last round.
+//! no answer has named since the last round; of very many holds a part each round, so that it does not grow with them.
 
+use std::hash::BuildHasher;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +24,24 @@ use super::{Cohort, Driver, lock};
 use crate::clock::Clock;
 use crate::signals::{Check, Link, Strategy};
 
+/// About so many records are looked at in one round. With more holds each round has its part of them, and all have had their turn
+/// after as many rounds as there are parts; a renewal looks at each of them besides.
+const LOOKS: usize = 10_000;
+
 /// How soon a connection that is being opened is asked again.
 const SOON: Duration = Duration::from_millis(20);
+
+/// One of so many parts of the locks, by their hash.
+struct Part {
+    of: u64,
+    number: u64,
+}
+
+impl Part {
+    fn has(&self, hash: impl FnOnce() -> u64) -> bool {
+        self.of == 1 || hash() % self.of == self.number
+    }
+}
 
 impl Driver {
     /// One round. `since` is the time since the last.
@@ -93,9 +110,11 @@ impl Driver {
     /// Lets every machine judge its holds, and sends what they want to know together.
     fn check_holds(self: &Arc<Self>, now: Moment, since: Duration) -> (Tally, usize) {
         let (mut sum, mut bytes, mut letters) = (Tally::default(), 0, Vec::new());
+        let part = self.part();
         for shard in &self.cohorts {
             let cohorts: Vec<Arc<Cohort>> = lock(shard).values().cloned().collect();
             for cohort in cohorts {
+                let since = if part.has(|| self.hasher.hash_one(cohort.name())) { since } else { Duration::MAX };
                 let (tally, size) = self.check_cohort(now, since, &cohort, &mut letters);
                 sum.holds += tally.holds;
                 sum.uncertain += tally.uncertain;
@@ -107,6 +126,12 @@ impl Driver {
             self.keeper.post(letters);
         }
         (sum, bytes)
+    }
+
+    /// Whose turn it is to be looked at.
+    fn part(&self) -> Part {
+        let of = self.locks_in_use().div_ceil(LOOKS).max(1) as u64;
+        Part { of, number: self.watchdog.log().rounds % of }
     }
 
     fn check_cohort(
