@@ -1,5 +1,7 @@
 //! How entries stay: renewals of holds, heartbeats of waiters. Neither ever creates anything.
 
+use std::time::Duration;
+
 use crate::holder::HolderId;
 use crate::op::{Heartbeat, Renew, Renewal, Standing};
 
@@ -8,7 +10,10 @@ use super::{Record, Step};
 impl Record {
     pub(super) fn renew(&mut self, step: &Step<'_>, renew: &Renew) -> Renewal {
         let now = step.now.lease;
-        let Some(hold) = self.holders.get(renew.id) else { return Renewal::NotHolder };
+        let Some(hold) = self.holders.get(renew.id) else {
+            let ended = |reason| Renewal::Revoked { reason, remaining: Duration::ZERO };
+            return self.why_ended(renew.id).map_or(Renewal::NotHolder, ended);
+        };
         if let Some(reason) = &hold.revoked {
             return Renewal::Revoked { reason: reason.clone(), remaining: hold.remaining(now) };
         }
@@ -28,6 +33,14 @@ impl Record {
         if let Some(grant) = self.grant_of(step, id) {
             return Standing::Granted(grant);
         }
-        self.place_of(id).map_or(Standing::Gone, |ahead| Standing::Queued(self.queued(step, ahead)))
+        if let Some(ahead) = self.place_of(id) {
+            return Standing::Queued(self.queued(step, ahead));
+        }
+        self.why_ended(id).map_or(Standing::Gone, |reason| Standing::Revoked { reason })
+    }
+
+    /// Why the hold of an id that is not here was revoked, if it was and the record knows it: the news may have been lost.
+    pub(super) fn why_ended(&self, id: HolderId) -> Option<String> {
+        self.audit.reason_for(id).map(str::to_owned)
     }
 }

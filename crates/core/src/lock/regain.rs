@@ -5,6 +5,7 @@
 //! | expired, unreachable | told | told, released in the store | told, taken again if nobody had it since |
 //! | gone from the store | told | told | told, taken again if nobody had it since |
 //! | its holder ended, stands still, held for too long; revoked | told | told, released in the store | told |
+//! | revoked, and ended in the store | told | told | told |
 //! | shut down | told, released in the store | the same | the same |
 //!
 //! The proof is the store's: the claim is granted only as the successor of our own stamp, and not if that was revoked. In the
@@ -52,7 +53,7 @@ impl Machine {
         };
         match hold.recovery {
             Recovery::Reacquire if against_will => self.regain(now, grip),
-            Recovery::Release if !matches!(reason, LossReason::Gone | LossReason::Shutdown) => {
+            Recovery::Release if !hold.left_nothing() => {
                 let key = self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
                 self.partings[key].recovers = (!quiet).then_some((grip, token));
             }
