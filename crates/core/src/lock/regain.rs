@@ -13,7 +13,7 @@
 //! with the same id, so that a lost answer is found and not overtaken. What happens to the hold meanwhile (a revocation, the
 //! end of its task) ends the attempt. Renewals that are used up are no reason to take it again, and stay used up.
 
-use crate::op::{Grant, Patience, Verdict};
+use crate::op::{Grant, Patience, Refusal, Verdict};
 use crate::renewal::Renewal as Keeping;
 use crate::time::Moment;
 use crate::token::Token;
@@ -92,9 +92,16 @@ impl Machine {
     }
 
     pub(super) fn on_regain(&mut self, now: Moment, seq: u64, grip: Grip, verdict: Verdict) {
-        let Verdict::Granted(grant) = verdict else {
-            self.forget_claim(seq);
-            return self.end_regain(grip);
+        let grant = match verdict {
+            Verdict::Granted(grant) => grant,
+            Verdict::Refused(Refusal::Revoked { reason }) => {
+                self.forget_claim(seq);
+                return self.lose_for_good(grip, LossReason::Revoked(reason.into()));
+            }
+            _ => {
+                self.forget_claim(seq);
+                return self.end_regain(grip);
+            }
         };
         let Some(claim) = self.claims.get(&seq) else { return };
         let in_time = self.settings.drift.deadline(claim.asked, grant.remaining) > now;
