@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::holder::HolderId;
 use crate::op::{Heartbeat, Renew, Renewal, Standing};
+use crate::zoo::{self, Bug};
 
 use super::{Record, Step};
 
@@ -41,6 +42,6 @@ impl Record {
 
     /// Why the hold of an id that is not here was revoked, if it was and the record knows it: the news may have been lost.
     pub(super) fn why_ended(&self, id: HolderId) -> Option<String> {
-        self.audit.reason_for(id).map(str::to_owned)
+        self.audit.reason_for(id).filter(|_| !zoo::has(Bug::RevocationUntold)).map(str::to_owned)
     }
 }
