@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bandog::{Clock, Hold, Locks, LossReason, Moment, ReleaseError};
+use bandog::{Clock, Hold, LossReason, Moment, ReleaseError};
 
 use crate::args::{OnLost, Run};
 use crate::child::{Cause, Child, Ending, Happening, Respite, Status};
@@ -16,14 +16,12 @@ use crate::failure::Failure;
 use crate::held::Held;
 use crate::note::Note;
 use crate::say::Say;
-use crate::scene::Scene;
 use crate::signals::Interrupts;
 
 /// The lock and its rules while the child runs.
 pub(crate) struct Keep<'a> {
     args: &'a Run,
     say: &'a Say,
-    locks: &'a Locks,
     held: Held,
     hold: Hold,
     since: Moment,
@@ -36,13 +34,13 @@ pub(crate) struct Keep<'a> {
 }
 
 impl<'a> Keep<'a> {
-    pub(crate) fn new(args: &'a Run, say: &'a Say, locks: &'a Locks, held: Held, respite: Respite) -> Self {
+    pub(crate) fn new(args: &'a Run, say: &'a Say, held: Held, respite: Respite) -> Self {
         let hold = held.hold();
         // Read before the lease: a pause in between makes the end too early, never too late.
         let since = now();
         let left = hold.remaining();
         let tick = (left / 10).max(Duration::from_millis(5));
-        Self { args, say, locks, held, hold, since, tick, respite, until: since + left, ended: None }
+        Self { args, say, held, hold, since, tick, respite, until: since + left, ended: None }
     }
 
     /// Until when the lease is good, as far as is known.
@@ -91,7 +89,7 @@ impl<'a> Keep<'a> {
                 },
                 reason = &mut lost, if !told => {
                     told = true;
-                    self.lost(child, reason).await;
+                    self.lost(child, reason);
                 }
                 () = sleep_until(self.next_look()) => self.look(child),
                 () = sleep_until(overdue.unwrap_or(Moment::FAR)), if overdue.is_some() => self.overdue(child),
@@ -126,8 +124,8 @@ impl<'a> Keep<'a> {
         if self.ended.is_none() && danger > now { danger.min(now + self.tick) } else { now + self.tick }
     }
 
-    /// Ends the child, then tells why: who was ended at once may have to ask the store.
-    async fn lost(&mut self, child: &mut Child, reason: LossReason) {
+    /// Ends the child, then tells why.
+    fn lost(&mut self, child: &mut Child, reason: LossReason) {
         let exit = if reason == LossReason::MaxHold { Exit::MaxHold } else { Exit::Lost };
         let (first, held) = (self.ended.is_none(), now().since(self.since));
         self.ended.get_or_insert(exit);
@@ -144,7 +142,6 @@ impl<'a> Keep<'a> {
             OnLost::Notify => "the command goes on without it",
             OnLost::Ignore => return,
         };
-        let reason = Scene::why_lost(self.locks, &self.args.lock.name, self.hold.holder(), reason).await;
         self.note(&Note::Lost { reason, held, action });
     }
 
@@ -217,7 +214,6 @@ impl<'a> Keep<'a> {
             Ok(()) => say.note(name, &Note::Released { held }),
             Err(_) if self.ended.is_some() => {}
             Err(ReleaseError::Lost { reason, .. }) if self.args.on_lost != OnLost::Ignore => {
-                let reason = Scene::why_lost(self.locks, name, self.hold.holder(), reason).await;
                 say.note(name, &Note::Lost { reason, held, action: "the command had ended" });
                 return Exit::Lost;
             }

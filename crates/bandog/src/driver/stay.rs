@@ -104,8 +104,10 @@ impl Driver {
         let Ok(lease) = Lease::new(left.min(lease::MAX)) else { return Err(gone()) };
         match self.ask_past(name, Op::Renew(Renew { id, lease })).await {
             Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),
-            Ok(Body::Renewal(Renewal::Revoked { reason, .. })) => {
-                self.let_go(name, id).await;
+            Ok(Body::Renewal(Renewal::Revoked { reason, remaining })) => {
+                if !remaining.is_zero() {
+                    self.let_go(name, id).await;
+                }
                 Err(Why::Lost(LossReason::Revoked(reason.into())))
             }
             Ok(_) => Err(gone()),

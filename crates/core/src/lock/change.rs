@@ -98,12 +98,19 @@ impl Machine {
         if let Some(reason) = hold.loss.as_deref().cloned() {
             return self.fail(slip, Why::Lost(reason));
         }
-        if let Downgraded::Shared(_) = answer {
-            hold.mode = Mode::Shared;
-            return self.finish(slip, Outcome::Done);
-        }
-        self.lose(now, grip, LossReason::Gone);
-        self.fail(slip, Why::Lost(LossReason::Gone));
+        let reason = match answer {
+            Downgraded::Shared(_) => {
+                hold.mode = Mode::Shared;
+                return self.finish(slip, Outcome::Done);
+            }
+            Downgraded::Revoked { reason } => {
+                hold.ended = true;
+                LossReason::Revoked(reason.into())
+            }
+            Downgraded::Withdrawn | Downgraded::NotHolder => LossReason::Gone,
+        };
+        self.lose(now, grip, reason.clone());
+        self.fail(slip, Why::Lost(reason));
     }
 
     /// The claim of a pending upgrade of this hold.
@@ -175,6 +182,11 @@ impl Machine {
                 if let Some(hold) = self.holds.get_mut(grip.0) {
                     hold.mode = Mode::Shared;
                 }
+            }
+            // The exchange had happened, and neither side of it is left.
+            Downgraded::Revoked { reason } => {
+                self.forget_claim(seq);
+                self.lose_revoked(now, grip, LossReason::Revoked(reason.into()));
             }
             // The upgrade may yet arrive and take the read hold with it.
             Downgraded::NotHolder if may_arrive => self.end_both(now, seq, grip),

@@ -37,6 +37,8 @@ pub(super) struct Hold {
     pub(super) owner: Option<OwnerId>,
     pub(super) keeping: Keeping,
     pub(super) loss: Option<Box<LossReason>>,
+    /// Whether the store has said that it was revoked and has ended: there is nothing to release.
+    pub(super) ended: bool,
     /// The slip that was granted but not yet picked up, and by when it should be.
     pub(super) unpicked: Option<(Slip, Moment)>,
     pub(super) since: Moment,
@@ -85,6 +87,11 @@ impl Hold {
 
     pub(super) fn deadline(&self) -> Moment {
         self.keeping.deadline()
+    }
+
+    /// Whether the store has nothing of it that could be released: it does not know it, or it was released already.
+    pub(super) fn left_nothing(&self) -> bool {
+        self.ended || matches!(self.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown))
     }
 
     pub(super) fn pick_up(&mut self) {
@@ -166,6 +173,7 @@ impl Machine {
             owner: ask.owner,
             keeping: Keeping::new(ask.terms, counted_from(now, landing.sent), landing.remaining),
             loss: None,
+            ended: false,
             unpicked: None,
             since: now,
             care: None,
@@ -293,13 +301,20 @@ impl Machine {
         }
     }
 
+    /// The store says that a hold was revoked and has ended. Nobody has to answer that.
+    pub(super) fn lose_revoked(&mut self, now: Moment, grip: Grip, reason: LossReason) {
+        if let Some(hold) = self.holds.get_mut(grip.0) {
+            hold.ended = true;
+        }
+        self.lose(now, grip, reason);
+    }
+
     /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
     pub(super) fn return_to_wait(&mut self, now: Moment, slip: Slip, grip: Grip) {
         let Some(ask) = self.slips.ask(slip).cloned() else { return };
-        let gone = |hold: &Hold| matches!(hold.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown));
         if !self.leave(grip)
             && let Some(hold) = self.holds.remove(grip.0)
-            && !gone(&hold)
+            && !hold.left_nothing()
         {
             self.part_hold(now, &hold, Lane::Renewals);
         }

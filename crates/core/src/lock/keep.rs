@@ -23,9 +23,11 @@ impl Machine {
         let (grip, seq, sent) = hold;
         let same = |hold: &Hold| hold.id.seq == seq || zoo::has(Bug::RenewalOfAnother);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
+            let known = self.holds.get(grip.0).filter(|hold| hold.id.seq == seq);
+            let reason = known.and_then(|hold| hold.loss.as_deref().cloned()).unwrap_or(LossReason::Gone);
             // Its guard may have left meanwhile, and the next one waits for this answer.
             self.on_confirmed(now, seq, sent, renewal);
-            return self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
+            return self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
         };
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
@@ -46,8 +48,9 @@ impl Machine {
                 self.note_repaired(grip, true);
                 self.tell_renewer(slip, Outcome::Done);
             }
-            Renewal::Revoked { reason, .. } => {
+            Renewal::Revoked { reason, remaining } => {
                 let reason = LossReason::Revoked(reason.into());
+                hold.ended = remaining.is_zero();
                 self.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));

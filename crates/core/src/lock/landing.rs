@@ -80,14 +80,16 @@ impl Machine {
             (Renewal::Renewed { stamp, remaining, line }, _) => {
                 self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
             }
-            (Renewal::Revoked { reason, .. }, Taker::Upgrade(slip, grip)) => {
+            (Renewal::Revoked { reason, remaining }, Taker::Upgrade(slip, grip)) => {
                 let reason = LossReason::Revoked(reason.into());
-                self.abandon_granted(now, seq);
-                self.lose(now, grip, reason.clone());
+                self.answer_revoked(now, seq, remaining);
+                self.forget_claim(seq);
+                // The read hold has ended too: it was exchanged.
+                self.lose_revoked(now, grip, reason.clone());
                 self.fail(slip, Why::Lost(reason));
             }
-            (Renewal::Revoked { .. }, _) => {
-                self.part_claim(now, seq, Lane::Renewals);
+            (Renewal::Revoked { remaining, .. }, _) => {
+                self.answer_revoked(now, seq, remaining);
                 self.reclaim(now, seq);
             }
             (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
@@ -95,6 +97,13 @@ impl Machine {
                 self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: true });
             }
             (Renewal::NotHolder, _) => self.reclaim(now, seq),
+        }
+    }
+
+    // A grant that is revoked ends with our answer, unless it has ended.
+    fn answer_revoked(&mut self, now: Moment, seq: u64, remaining: Duration) {
+        if !remaining.is_zero() {
+            self.part_claim(now, seq, Lane::Renewals);
         }
     }
 
@@ -138,7 +147,7 @@ impl Machine {
                 self.land(now, seq, Landing { stamp, sent, remaining, line, confirmed: false });
             }
             Standing::Gone if zoo::has(Bug::ForgottenPlace) => drop(self.forget_claim(seq)),
-            Standing::Gone => self.reclaim(now, seq),
+            Standing::Revoked { .. } | Standing::Gone => self.reclaim(now, seq),
         }
     }
 }

@@ -171,18 +171,17 @@ impl Machine {
 
     /// Ends a hold here, however it stands, and passes the lock on.
     pub(super) fn let_go(&mut self, now: Moment, grip: Grip, lane: Lane) {
-        match self.holds.get(grip.0).map(|hold| hold.loss.as_deref()) {
+        match self.holds.get(grip.0) {
             None => {}
-            // Gone: nothing to release. Shutdown: released already.
-            Some(Some(LossReason::Gone | LossReason::Shutdown)) => {
+            Some(hold) if hold.left_nothing() => {
                 self.holds.remove(grip.0);
             }
-            Some(Some(_)) => {
+            Some(hold) if hold.loss.is_some() => {
                 if let Some(hold) = self.holds.remove(grip.0) {
                     self.part_hold(now, &hold, lane);
                 }
             }
-            Some(None) => {
+            Some(_) => {
                 self.pass_or_part(now, grip, lane);
             }
         }
@@ -355,9 +354,13 @@ impl Machine {
         self.note_freed(parting.recovers, true);
         if let Some(slip) = parting.slip {
             // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.
-            let lost = reply.parted == Parted::Nothing && !parting.resent;
-            let outcome = if lost { Outcome::Failed(Why::Lost(LossReason::Gone)) } else { Outcome::Done };
-            self.finish(slip, outcome);
+            let lost = match reply.parted {
+                Parted::Nothing => Some(LossReason::Gone),
+                Parted::Revoked { reason } => Some(LossReason::Revoked(reason.into())),
+                Parted::Hold | Parted::Place => None,
+            };
+            let lost = lost.filter(|_| !parting.resent);
+            self.finish(slip, lost.map_or(Outcome::Done, |reason| Outcome::Failed(Why::Lost(reason))));
         }
         if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
             self.on_verdict(now, seq, run, verdict);

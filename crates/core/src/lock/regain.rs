@@ -5,6 +5,7 @@
 //! | expired, unreachable | told | told, released in the store | told, taken again if nobody had it since |
 //! | gone from the store | told | told | told, taken again if nobody had it since |
 //! | its holder ended, stands still, held for too long; revoked | told | told, released in the store | told |
+//! | revoked, and ended in the store | told | told | told |
 //! | shut down | told, released in the store | the same | the same |
 //!
 //! The proof is the store's: the claim is granted only as the successor of our own stamp, and not if that was revoked. In the
@@ -12,7 +13,7 @@
 //! with the same id, so that a lost answer is found and not overtaken. What happens to the hold meanwhile (a revocation, the
 //! end of its task) ends the attempt. Renewals that are used up are no reason to take it again, and stay used up.
 
-use crate::op::{Grant, Patience, Verdict};
+use crate::op::{Grant, Patience, Refusal, Verdict};
 use crate::renewal::Renewal as Keeping;
 use crate::time::Moment;
 use crate::token::Token;
@@ -52,7 +53,7 @@ impl Machine {
         };
         match hold.recovery {
             Recovery::Reacquire if against_will => self.regain(now, grip),
-            Recovery::Release if !matches!(reason, LossReason::Gone | LossReason::Shutdown) => {
+            Recovery::Release if !hold.left_nothing() => {
                 let key = self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
                 self.partings[key].recovers = (!quiet).then_some((grip, token));
             }
@@ -91,9 +92,16 @@ impl Machine {
     }
 
     pub(super) fn on_regain(&mut self, now: Moment, seq: u64, grip: Grip, verdict: Verdict) {
-        let Verdict::Granted(grant) = verdict else {
-            self.forget_claim(seq);
-            return self.end_regain(grip);
+        let grant = match verdict {
+            Verdict::Granted(grant) => grant,
+            Verdict::Refused(Refusal::Revoked { reason }) => {
+                self.forget_claim(seq);
+                return self.lose_for_good(grip, LossReason::Revoked(reason.into()));
+            }
+            _ => {
+                self.forget_claim(seq);
+                return self.end_regain(grip);
+            }
         };
         let Some(claim) = self.claims.get(&seq) else { return };
         let in_time = self.settings.drift.deadline(claim.asked, grant.remaining) > now;

@@ -6,7 +6,7 @@
 //! | finding | what is done about it |
 //! |---|---|
 //! | a renewal overdue or failing | caught up with; the next confirmation says that it worked |
-//! | a record without us | lost; [recovered](super::Recovery) as the hold wants it |
+//! | a record without us | lost; [recovered](super::Recovery) as the hold wants it, unless it was revoked |
 //! | a lease end that does not fit | the nearer end is believed, and the hold renewed at once |
 //! | a holder that ended, stands still, or holds for too long | lost; recovered as the hold wants it, but never taken again |
 
@@ -134,6 +134,10 @@ impl Machine {
                     hold.loss = None;
                 }
                 self.on_sight(now, grip, sent, grant);
+            }
+            Some(Standing::Revoked { reason }) => {
+                let (reason, remaining) = (reason.clone(), Duration::ZERO);
+                self.on_renewal(now, (grip, seq, sent), None, Renewal::Revoked { reason, remaining });
             }
             Some(Standing::Granted(_) | Standing::Gone) => {
                 self.on_renewal(now, (grip, seq, sent), None, Renewal::NotHolder);

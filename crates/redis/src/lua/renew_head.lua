@@ -3,7 +3,7 @@
 -- ARGV[1]  then the lease
 -- ARGV[2]  the holder id
 -- returns  at and stamp, packed: renewed for the whole lease, nobody waits. Else at, more, then
---          1 stamp remaining waiters fair (renewed) | 2 reason remaining (revoked) | 0 (not holder)
+--          1 stamp remaining waiters fair (renewed) | 2 reason remaining (revoked) | 0 [audit] (not holder)
 -- cost     4 redis.calls in all (TIME, HGET, PEXPIREAT, HSET)
 local retention, longest, left = struct.unpack('>I8I8I8', ARGV[1], 13)
 if left > longest then
