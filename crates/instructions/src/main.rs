@@ -59,6 +59,9 @@ fn check(part: &str) -> Result<bool, String> {
     baseline.counts.retain(|name, _| name.contains(part));
     let tolerance = tolerance(&baseline.setting, &here);
     let rows = compare(&baseline.counts, &count(part)?, tolerance);
+    if rows.is_empty() {
+        return Err(format!("no hot path has \"{part}\" in its name"));
+    }
     println!("{}", head());
     rows.iter().for_each(|row| println!("{row}"));
     let failed = rows.iter().filter(|row| row.judgement.fails()).count();
