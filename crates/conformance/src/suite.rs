@@ -32,6 +32,7 @@ macro_rules! __promises {
             }
             calls {
                 a_batch_equals_single_calls
+                many_renewals_equal_single_ones
                 an_empty_batch_is_answered
                 two_lanes_see_one_record
                 pushes_cross_lanes

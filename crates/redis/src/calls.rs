@@ -13,6 +13,7 @@ use redis::Cmd;
 use crate::announce;
 use crate::clock::{self, Written};
 use crate::codec::Call;
+use crate::renewals;
 use crate::script::Script;
 use crate::topology::{Answered, Lane, unreadable};
 use crate::value::{Value, Wrong};
@@ -21,9 +22,9 @@ use crate::value::{Value, Wrong};
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) value: Value,
-    run: RunId,
-    sent: Moment,
-    received: Moment,
+    pub(crate) run: RunId,
+    pub(crate) sent: Moment,
+    pub(crate) received: Moment,
 }
 
 impl Outcome {
@@ -90,7 +91,7 @@ pub(crate) async fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> Result
     Ok(reply)
 }
 
-fn missing() -> StoreError {
+pub(crate) fn missing() -> StoreError {
     StoreError::unknown("the store gave no answer")
 }
 
@@ -103,10 +104,11 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
     let floor = lane.shared.site.clock.floor(clock::now);
     let has_claims = asked.iter().any(|(_, op)| claims(op));
     let written = if has_claims { Written::Above(floor) } else { Written::WithoutClaims };
-    let calls: Vec<Call> = asked.iter().map(|(name, op)| codec.call(name, &floored(op, floor))).collect();
+    let bundles = renewals::bundles(asked);
+    let calls: Vec<Call> = bundles.iter().map(|bundle| bundle.call(codec, floor)).collect();
     let mut replies = Vec::with_capacity(asked.len());
-    for (outcome, (name, op)) in run(lane, written, &calls).await.into_iter().zip(asked) {
-        replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
+    for (outcome, bundle) in run(lane, written, &calls).await.into_iter().zip(bundles) {
+        bundle.read(lane, outcome, &mut replies).await;
     }
     for (reply, (name, op)) in replies.iter_mut().zip(asked) {
         if let Ok(reply) = reply {
@@ -127,7 +129,7 @@ async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
     }
 }
 
-fn read(lane: &Lane, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
+pub(crate) fn read(lane: &Lane, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
     let site = &lane.shared.site;
     let Outcome { value, run, sent, received } = outcome;
     let wrong = |wrong: Wrong| unreadable(&site.config, Some(name), wrong);
@@ -151,7 +153,7 @@ fn claim(op: &mut Op) -> Option<&mut Claim> {
 }
 
 /// The operation, its claim's stamp above `floor`.
-fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
+pub(crate) fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
     if floor.is_none() {
         return Cow::Borrowed(op);
     }
@@ -177,9 +179,11 @@ pub(crate) fn by_text(call: &Call) -> Cmd {
 
 fn command(how: &str, script: &str, call: &Call) -> Cmd {
     let length: usize = call.args.iter().map(Vec::len).sum();
-    let mut command = Cmd::with_capacity(4 + call.args.len(), how.len() + script.len() + 1 + call.key.len() + length);
-    command.arg(how).arg(script).arg(1).arg(&call.key[..]);
-    for argument in &call.args {
+    let keys = call.key.len() + call.others.iter().map(Vec::len).sum::<usize>();
+    let words = 4 + call.others.len() + call.args.len();
+    let mut command = Cmd::with_capacity(words, how.len() + script.len() + 4 + keys + length);
+    command.arg(how).arg(script).arg(1 + call.others.len()).arg(&call.key[..]);
+    for argument in call.others.iter().chain(&call.args) {
         command.arg(&argument[..]);
     }
     command

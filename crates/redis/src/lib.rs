@@ -37,6 +37,7 @@ mod inbox;
 mod keys;
 mod list;
 mod notices;
+mod renewals;
 mod script;
 mod store;
 mod topology;

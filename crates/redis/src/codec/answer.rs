@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bandog_core::holder::HolderId;
+use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::op::{
     Blocker, Body, Claim, Downgraded, Grant, Heartbeat, Line, Op, Parted, Queued, Refusal, Release, ReleaseReply,
@@ -52,6 +53,29 @@ fn short(limits: &Limits, op: &Op, answer: &Value) -> Result<Option<(LeaseTime, 
         _ => return Err(WORD),
     };
     Ok(Some((LeaseTime::from_millis(at), body)))
+}
+
+/// The time, then a stamp for each hold that was renewed, and 0 for others.
+pub(super) fn renewed_all(
+    limits: &Limits,
+    lease: Lease,
+    run: RunId,
+    answer: Value,
+) -> Result<Vec<Option<Reply>>, Wrong> {
+    let packed = match answer {
+        Value::Bytes(packed) => packed,
+        Value::Error(text) => return Err(Wrong::Refused(text)),
+        _ => return Err(WORD),
+    };
+    let (numbers, []) = packed.as_chunks() else { return Err(WORD) };
+    let (at, stamps) = numbers.split_first().ok_or(WORD)?;
+    let at = LeaseTime::from_millis(u64::from_be_bytes(*at));
+    let (remaining, line) = (lease.length().min(limits.max_lease), Line::default());
+    let reply = |stamp: u64| {
+        let body = Body::Renewal(Renewal::Renewed { stamp: Stamp::from_micros(stamp), remaining, line });
+        (stamp != 0).then_some(Reply { at, run, more: false, body })
+    };
+    Ok(stamps.iter().map(|stamp| reply(u64::from_be_bytes(*stamp))).collect())
 }
 
 /// Two numbers as the scripts pack them.

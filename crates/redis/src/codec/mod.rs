@@ -10,6 +10,8 @@ mod view;
 
 use std::time::Duration;
 
+use bandog_core::holder::HolderId;
+use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, RecordView, Release, Reply, Revoke, Target};
@@ -22,13 +24,15 @@ use crate::value::{Items, Value, Wrong};
 
 use pack::Pack;
 
-/// A script, its one key and its arguments: `EVALSHA sha 1 key args…`.
+/// A script, its key and its arguments: `EVALSHA sha 1 key args…`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Call {
     /// Which script.
     pub script: Script,
     /// `KEYS[1]`.
     pub key: Vec<u8>,
+    /// The keys behind it: none, but for [`Codec::renew_all`].
+    pub others: Vec<Vec<u8>>,
     /// `ARGV`.
     pub args: Vec<Vec<u8>>,
 }
@@ -81,6 +85,28 @@ impl Codec {
         self.assemble(Script::Peek, name, self.numbers(), Vec::new())
     }
 
+    /// One call that renews many holds for the same lease, as far as they need nothing but that.
+    pub fn renew_all<'a>(&self, lease: Lease, holds: impl IntoIterator<Item = (&'a LockName, HolderId)>) -> Call {
+        let (mut keys, mut ids) = (Vec::new(), Pack::default());
+        for (name, id) in holds {
+            keys.push(self.keys.key(name));
+            ids.raw(&claim::id(id));
+        }
+        let mut numbers = self.numbers();
+        numbers.millis(lease.length());
+        let mut keys = keys.into_iter();
+        let key = keys.next().unwrap_or_default();
+        Call { script: Script::RenewAll, key, others: keys.collect(), args: vec![numbers.done(), ids.done()] }
+    }
+
+    /// Reads the answer to [`Codec::renew_all`], one for each hold: nothing where it has to be renewed by itself.
+    ///
+    /// # Errors
+    /// As for [`Codec::reply`].
+    pub fn renewed_all(&self, lease: Lease, run: RunId, answer: Value) -> Result<Vec<Option<Reply>>, Wrong> {
+        answer::renewed_all(&self.limits, lease, run, answer)
+    }
+
     /// Reads the answer to [`Codec::call`].
     ///
     /// # Errors
@@ -111,7 +137,7 @@ impl Codec {
         numbers.raw(&self.keys.channels());
         let mut args = vec![numbers.done()];
         args.extend(rest);
-        Call { script, key: self.keys.key(name), args }
+        Call { script, key: self.keys.key(name), others: Vec::new(), args }
     }
 
     fn numbers(&self) -> Pack {

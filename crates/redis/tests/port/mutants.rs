@@ -23,7 +23,7 @@ const MISTAKES: [(&str, &str); 58] = [
     ("lease <= longest and not_after", "not_after"),
     ("if n == 0 and large == 0 and expires > now", "if n == 0 and expires > now"),
     ("if till > now and revoked == 0 then", "if till >= now and revoked == 0 then"),
-    ("if till > now and revoked == 0 then", "if till > now then"),
+    ("if till <= now or revoked ~= 0 then", "if till <= now then"),
     // joining a line
     ("waiting < struct.unpack('>I4', ARGV[1])", "waiting <= struct.unpack('>I4', ARGV[1])"),
     ("alive > 0 and waiting", "waiting"),
