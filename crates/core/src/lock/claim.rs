@@ -12,6 +12,7 @@ use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
 use super::landing::Landing;
+use super::pass::Remote;
 use super::slips::Stage;
 use super::{Action, Ask, Cohort, Errand, Grip, How, Lane, LossReason, Machine, Slip, Todo, Why};
 
@@ -92,6 +93,7 @@ impl Machine {
 
     pub(super) fn new_cohort_claim(&mut self, now: Moment) -> Option<u64> {
         let seq = self.new_claim(now, self.slips.head()?, Taker::Cohort)?;
+        self.remote = Remote::default();
         self.cohort = Cohort::Claiming(seq);
         Some(seq)
     }

@@ -26,9 +26,12 @@ pub(super) struct Remote {
 }
 
 impl Remote {
+    /// The claim has become a hold. What was heard of others since it was made may have overtaken its answer, and counts.
     pub(super) fn begin(&mut self, now: Moment, line: Option<Line>) {
-        *self = Self::default();
-        self.learn(now, line.unwrap_or_default());
+        self.since = self.since.map(|_| now);
+        if let Some(line) = line.filter(|line| line.waiters > 0) {
+            self.learn(now, line);
+        }
     }
 
     pub(super) fn learn(&mut self, now: Moment, line: Line) {
