@@ -136,11 +136,11 @@ impl From<Loss> for LossReason {
 impl Machine {
     /// Turns a claim into a hold and gives it to its waiter.
     pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
-        let Some(ask) = self.slips.ask(slip).cloned() else { return };
-        let Some(claim) = self.claims.remove(&seq) else { return };
+        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
+        let Some(claim) = self.bustle.claims.remove(&seq) else { return };
         let fresh = self.fresh_hold(now, &claim, &ask, landing);
         // Whoever was in the way has left it.
-        self.blocker = None;
+        self.bustle.blocker = None;
         if let Taker::Upgrade(_, grip) = claim.taker {
             self.exchange(grip, fresh);
             self.finish(slip, Outcome::Done);
@@ -150,13 +150,13 @@ impl Machine {
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Holding(key);
             if claim.local == 0 {
-                self.remote.begin(now, landing.line);
+                self.bustle.remote.begin(now, landing.line);
             }
         }
         self.give(now, key, slip, claim.how);
-        if landing.remaining < ask.lease().length() && !self.slips.line_is_empty() {
+        if landing.remaining < ask.lease().length() && !self.bustle.slips.line_is_empty() {
             // Only a confirmed lease may be passed on, and somebody waits for that.
-            self.todo.push_back(Todo::Renew(Grip(key), None));
+            self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
         }
         self.attend(now, key);
     }
@@ -200,14 +200,14 @@ impl Machine {
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
     pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
-        let Some(ask) = self.slips.ask(slip) else { return };
+        let Some(ask) = self.bustle.slips.ask(slip) else { return };
         let (window, watched) = (self.window(ask.lease()), ask.vigil.is_some());
         let Some(hold) = self.holds.get_mut(key) else { return };
         hold.assign(now, slip, ask, window);
         let token = hold.token();
         self.disarm_wait(slip);
-        self.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
-        self.events.push_back(Event::Ready(slip));
+        self.bustle.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
+        self.bustle.events.push_back(Event::Ready(slip));
         if watched {
             self.alert_wait(now, slip);
         }
@@ -258,7 +258,7 @@ impl Machine {
 
     /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
     pub(super) fn waits_for_itself(&self, slip: Slip) -> bool {
-        let ask = self.slips.ask(slip);
+        let ask = self.bustle.slips.ask(slip);
         let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
         let own =
             || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.loss.is_none());
@@ -292,7 +292,7 @@ impl Machine {
             self.return_to_wait(now, slip, grip);
         } else {
             let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
-            self.events.push_back(Event::Lost(Box::new(lost)));
+            self.bustle.events.push_back(Event::Lost(Box::new(lost)));
             self.recover(now, grip, &reason);
         }
         if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
@@ -311,7 +311,7 @@ impl Machine {
 
     /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
     pub(super) fn return_to_wait(&mut self, now: Moment, slip: Slip, grip: Grip) {
-        let Some(ask) = self.slips.ask(slip).cloned() else { return };
+        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
         if !self.leave(grip)
             && let Some(hold) = self.holds.remove(grip.0)
             && !hold.left_nothing()
@@ -325,10 +325,10 @@ impl Machine {
             return self.fail(slip, Why::Closed);
         }
         if let Some(until) = ask.until {
-            self.waits.insert((until, slip));
+            self.bustle.waits.insert((until, slip));
         }
         if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
-            self.slips.join(slip);
+            self.bustle.slips.join(slip);
             self.advance(now);
         } else {
             self.claim_for(now, slip);
@@ -338,7 +338,7 @@ impl Machine {
     /// The store answered; if it is another life than the one that granted a hold, the hold must be confirmed.
     pub(super) fn note_alive(&mut self, now: Moment, run: RunId, serves: bool) {
         // Where claims are answered too late, their releases are answered too: that proves nothing.
-        if self.failing.take_if(|failing| serves || !failing.too_late).is_some() {
+        if self.bustle.forgive(|failing| serves || !failing.too_late).is_some() {
             self.retry(now);
         }
         for (key, hold) in self.holds.iter_mut() {
@@ -346,9 +346,9 @@ impl Machine {
                 hold.doubted = true;
                 let seen = hold.loss.is_none() && hold.unpicked.is_none();
                 if seen && !std::mem::replace(&mut hold.uncertain, true) {
-                    self.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
+                    self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
                 }
-                self.todo.push_back(Todo::Renew(Grip(key), None));
+                self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
             }
         }
     }

@@ -40,10 +40,10 @@ impl Machine {
                 hold.seen = hold.seen.max(sent);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
-                    self.remote.learn(now, line);
+                    self.learn(now, line);
                 }
                 if counts {
-                    self.events.push_back(Event::Renewed { grip, late });
+                    self.bustle.events.push_back(Event::Renewed { grip, late });
                 }
                 self.note_repaired(grip, true);
                 self.tell_renewer(slip, Outcome::Done);
@@ -51,7 +51,7 @@ impl Machine {
             Renewal::Revoked { reason, remaining } => {
                 let reason = LossReason::Revoked(reason.into());
                 hold.ended = remaining.is_zero();
-                self.events.push_back(Event::RenewalFailed(grip));
+                self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
             }
@@ -59,7 +59,7 @@ impl Machine {
                 if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
                     return self.tell_renewer(slip, Outcome::Done);
                 }
-                self.events.push_back(Event::RenewalFailed(grip));
+                self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, LossReason::Gone);
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
             }
@@ -80,7 +80,7 @@ impl Machine {
         if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
             hold.confirming = false;
             hold.keeping.failed(now, sent);
-            self.events.push_back(Event::RenewalFailed(grip));
+            self.bustle.events.push_back(Event::RenewalFailed(grip));
         }
         self.note_doubt(now, grip.0);
         self.tell_renewer(slip, Outcome::Failed(Why::Store(error)));
@@ -104,7 +104,7 @@ impl Machine {
                 if zoo::has(Bug::DeadlineAtSend) {
                     hold.keeping.confirmed(now, now, hold.lease.length(), true);
                 }
-                self.todo.push_back(Todo::Renew(Grip(key), None));
+                self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
             }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
@@ -123,7 +123,7 @@ impl Machine {
         };
         if let HoldState::Uncertain { until } = hold.state(now) {
             hold.uncertain = true;
-            self.events.push_back(Event::Uncertain { grip: Grip(key), until });
+            self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until });
         }
     }
 }

@@ -55,7 +55,7 @@ impl Machine {
             Recovery::Reacquire if against_will => self.regain(now, grip),
             Recovery::Release if !hold.left_nothing() => {
                 let key = self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
-                self.partings[key].recovers = (!quiet).then_some((grip, token));
+                self.bustle.partings[key].recovers = (!quiet).then_some((grip, token));
             }
             Recovery::Reacquire if reason.is_lapse() && !quiet && !self.closed => self.regain(now, grip),
             _ if quiet => {}
@@ -64,7 +64,7 @@ impl Machine {
     }
 
     fn note_recovered(&mut self, grip: Grip, strategy: Recovery, worked: bool, token: Token) {
-        self.events.push_back(Event::Recovered { grip, strategy: Some(strategy), worked, token });
+        self.bustle.events.push_back(Event::Recovered { grip, strategy: Some(strategy), worked, token });
     }
 
     /// The release of a lost hold has come to its end.
@@ -83,12 +83,12 @@ impl Machine {
         let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after };
         let seq = self.insert_claim(now, Taker::Regain(grip), wish);
         let key = self.part(now, id, unanswered, lease.length(), Lane::Renewals);
-        self.partings[key].again = Some(seq);
+        self.bustle.partings[key].again = Some(seq);
     }
 
     /// Whether this claim takes a lost hold again.
     pub(super) fn is_regain(&self, seq: u64) -> bool {
-        matches!(self.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(_)))
+        matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(_)))
     }
 
     pub(super) fn on_regain(&mut self, now: Moment, seq: u64, grip: Grip, verdict: Verdict) {
@@ -103,7 +103,7 @@ impl Machine {
                 return self.end_regain(grip);
             }
         };
-        let Some(claim) = self.claims.get(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get(&seq) else { return };
         let in_time = self.settings.drift.deadline(claim.asked, grant.remaining) > now;
         if !self.is_regaining(grip) || !in_time {
             self.abandon_granted(now, seq);
@@ -134,10 +134,10 @@ impl Machine {
 
     /// What is to be sent once more may no longer be wanted: then only what came of it before is given back.
     pub(super) fn drop_unwanted_regain(&mut self, now: Moment, key: usize) {
-        let Some(seq) = self.partings.get(key).and_then(|parting| parting.again) else { return };
-        let Some(Taker::Regain(grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
+        let Some(seq) = self.bustle.partings.get(key).and_then(|parting| parting.again) else { return };
+        let Some(Taker::Regain(grip)) = self.bustle.claims.get(&seq).map(|claim| claim.taker) else { return };
         if !self.is_regaining(grip) {
-            self.partings[key].again = None;
+            self.bustle.partings[key].again = None;
             self.abandon_granted(now, seq);
         }
     }

@@ -74,7 +74,7 @@ impl Hold {
 impl Machine {
     /// A round of the watchdog: judges every hold, and asks for the records that no answer has named for `period`.
     pub fn handle_round(&mut self, now: Moment, period: Duration) -> Tally {
-        let mut tally = Tally { waiters: self.slips.waiting().len(), ..Tally::default() };
+        let mut tally = Tally { waiters: self.bustle.slips.waiting().len(), ..Tally::default() };
         let live: Vec<HoldKey> =
             self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| key).collect();
         for key in live {
@@ -83,7 +83,7 @@ impl Machine {
             tally.holds += 1;
             tally.uncertain += usize::from(hold.doubted || hold.keeping.overdue(now).is_some());
         }
-        self.slips.waiting().into_iter().for_each(|slip| self.alert_wait(now, slip));
+        self.bustle.slips.waiting().into_iter().for_each(|slip| self.alert_wait(now, slip));
         tally
     }
 
@@ -95,9 +95,9 @@ impl Machine {
         }
         if let Some(overdue) = hold.keeping.overdue(now) {
             hold.repairing = true;
-            self.events.push_back(Event::Found { grip, token, finding: Finding::Renewal { overdue } });
+            self.bustle.events.push_back(Event::Found { grip, token, finding: Finding::Renewal { overdue } });
         } else if now.since(hold.seen) >= period {
-            self.todo.push_back(Todo::Look(grip));
+            self.bustle.todo.push_back(Todo::Look(grip));
         }
         self.alert_hold(now, grip);
         self.alert_renewal(now, grip);
@@ -170,7 +170,7 @@ impl Machine {
         hold.keeping.look(sent, grant.remaining);
         hold.repairing = true;
         let (token, finding) = (hold.token(), Finding::LeaseEnd { remaining, expected });
-        self.events.push_back(Event::Found { grip, token, finding });
+        self.bustle.events.push_back(Event::Found { grip, token, finding });
         self.attend(now, grip.0);
     }
 
@@ -188,7 +188,7 @@ impl Machine {
             LossReason::Revoked(_) | LossReason::Shutdown => return,
         };
         self.note_repaired(grip, false);
-        self.events.push_back(Event::Found { grip, token, finding });
+        self.bustle.events.push_back(Event::Found { grip, token, finding });
     }
 
     /// A repair has come to its end, if one was under way.
@@ -196,7 +196,7 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         if std::mem::take(&mut hold.repairing) {
             let token = hold.token();
-            self.events.push_back(Event::Recovered { grip, strategy: None, worked, token });
+            self.bustle.events.push_back(Event::Recovered { grip, strategy: None, worked, token });
         }
     }
 }

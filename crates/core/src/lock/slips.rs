@@ -47,13 +47,16 @@ pub(super) struct Slips {
     serial: u64,
 }
 
-impl Default for Slips {
-    fn default() -> Self {
-        Self { slab: Slab::new(), head: NONE, tail: NONE, serial: 0 }
-    }
-}
-
 impl Slips {
+    /// None yet; the next is numbered behind `serial`.
+    pub(super) const fn after(serial: u64) -> Self {
+        Self { slab: Slab::new(), head: NONE, tail: NONE, serial }
+    }
+
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
     pub(super) fn insert(&mut self, ask: Option<Box<Ask>>, stage: Stage) -> Slip {
         self.serial += 1;
         let serial = self.serial;
@@ -184,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_line_keeps_order_when_anybody_leaves() {
-        let mut slips = Slips::default();
+        let mut slips = Slips::after(0);
         let all: Vec<Slip> = (0..5).map(|_| slips.insert(None, Stage::Unclaimed)).collect();
         all.iter().for_each(|slip| slips.join(*slip));
         slips.remove(all[2]);
