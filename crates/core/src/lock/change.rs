@@ -86,13 +86,13 @@ impl Machine {
     }
 
     pub(super) fn downgrade_action(&self, grip: Grip, slip: Slip) -> Option<Action> {
-        let id = self.holds.get(grip.0)?.id;
+        let id = self.client.holder(self.holds.get(grip.0)?.seq);
         let errand = Errand::Downgrade { grip, seq: id.seq, slip };
         Some(Action { errand, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 
     pub(super) fn on_downgraded(&mut self, now: Moment, grip: Grip, seq: u64, slip: Slip, answer: Downgraded) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) else {
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq) else {
             return self.fail(slip, Why::Lost(LossReason::Gone));
         };
         if let Some(reason) = hold.loss.as_deref().cloned() {

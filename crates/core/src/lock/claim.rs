@@ -172,7 +172,7 @@ impl Machine {
 
     pub(super) fn claim_action(&mut self, now: Moment, store: LeaseTime, seq: u64) -> Option<Action> {
         let from = match self.bustle.claims.get(&seq)?.taker {
-            Taker::Upgrade(_, grip) => Some(self.holds.get(grip.0)?.id),
+            Taker::Upgrade(_, grip) => Some(self.client.holder(self.holds.get(grip.0)?.seq)),
             _ => None,
         };
         let claim = self.send_claim(now, store, seq)?;
@@ -249,7 +249,7 @@ impl Machine {
 
     // A push may overtake the answer; then the claim is a hold by now and its acquire is no longer unanswered.
     fn late_answer(&mut self, seq: u64) {
-        if let Some((_, hold)) = self.holds.iter_mut().find(|(_, hold)| hold.id.seq == seq) {
+        if let Some((_, hold)) = self.holds.iter_mut().find(|(_, hold)| hold.seq == seq) {
             hold.unanswered = None;
         }
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Blocker, Patience};
@@ -26,7 +25,8 @@ use super::{
 /// One hold in the store and its use in this process.
 #[derive(Debug)]
 pub(super) struct Hold {
-    pub(super) id: HolderId,
+    /// Of the client's ids: what the store knows it by.
+    pub(super) seq: u64,
     pub(super) stamp: Stamp,
     pub(super) local: u16,
     /// The token that its guard was given first; it may have been exchanged or taken again since.
@@ -163,7 +163,7 @@ impl Machine {
 
     fn fresh_hold(&self, now: Moment, claim: &Claiming, ask: &Ask, landing: &Landing) -> Hold {
         Hold {
-            id: claim.id,
+            seq: claim.id.seq,
             stamp: landing.stamp,
             local: claim.local,
             origin: landing.stamp.token(claim.local),
@@ -273,7 +273,7 @@ impl Machine {
     pub(super) fn own_blocker(&self, now: Moment) -> Option<Blocker> {
         let (_, hold) = self.holds.iter().find(|(_, hold)| hold.loss.is_none())?;
         let remaining = hold.deadline().since(now);
-        Some(Blocker { holder: hold.id.public(), who: Arc::clone(self.client.who()), remaining })
+        Some(Blocker { holder: self.client.holder(hold.seq).public(), who: Arc::clone(self.client.who()), remaining })
     }
 
     /// A hold is gone without being released: tell its guards, and let the line claim anew.
@@ -291,7 +291,13 @@ impl Machine {
         if let Some((slip, _)) = hold.unpicked {
             self.return_to_wait(now, slip, grip);
         } else {
-            let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
+            let lost = Lost {
+                grip,
+                token: hold.token(),
+                id: self.client.holder(hold.seq),
+                since: hold.since,
+                reason: reason.clone(),
+            };
             self.bustle.events.push_back(Event::Lost(Box::new(lost)));
             self.recover(now, grip, &reason);
         }

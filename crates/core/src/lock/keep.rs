@@ -14,16 +14,16 @@ impl Machine {
     pub(super) fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
         let hold = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none())?;
         hold.confirming = true;
-        let errand = Errand::Renew { grip, seq: hold.id.seq, sent: now, slip };
-        let op = Op::Renew(Renew { id: hold.id, lease: hold.lease });
+        let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip };
+        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 
     pub(super) fn on_renewal(&mut self, now: Moment, hold: (Grip, u64, Moment), slip: Option<Slip>, renewal: Renewal) {
         let (grip, seq, sent) = hold;
-        let same = |hold: &Hold| hold.id.seq == seq || zoo::has(Bug::RenewalOfAnother);
+        let same = |hold: &Hold| hold.seq == seq || zoo::has(Bug::RenewalOfAnother);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
-            let known = self.holds.get(grip.0).filter(|hold| hold.id.seq == seq);
+            let known = self.holds.get(grip.0).filter(|hold| hold.seq == seq);
             let reason = known.and_then(|hold| hold.loss.as_deref().cloned()).unwrap_or(LossReason::Gone);
             // Its guard may have left meanwhile, and the next one waits for this answer.
             self.on_confirmed(now, seq, sent, renewal);
@@ -77,7 +77,7 @@ impl Machine {
         if self.is_confirming(seq) {
             self.on_claim_error(now, seq, error.clone());
         }
-        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
+        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq) {
             hold.confirming = false;
             hold.keeping.failed(now, sent);
             self.bustle.events.push_back(Event::RenewalFailed(grip));

@@ -125,7 +125,7 @@ impl Machine {
     }
 
     fn unknown_grant(&mut self, now: Moment, seq: u64) {
-        if !self.holds.iter().any(|(_, hold)| hold.id.seq == seq) {
+        if !self.holds.iter().any(|(_, hold)| hold.seq == seq) {
             let id = self.client.holder(seq);
             // Whatever copy of its claim is still on its way was sent before now: none is valid after this.
             self.part_unknown(now, id);

@@ -133,7 +133,7 @@ impl Machine {
     /// would find it unknown and release it.
     pub fn handle_detach(&mut self, now: Moment, grip: Grip) -> Option<HolderId> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.word.depth() == 1 && !hold.is_lost(now))?;
-        let id = hold.unanswered.is_none().then_some(hold.id)?;
+        let id = hold.unanswered.is_none().then_some(self.client.holder(hold.seq))?;
         self.handle_abandon(now, grip);
         Some(id)
     }
@@ -173,7 +173,7 @@ impl Machine {
         regaining.collect::<Vec<_>>().into_iter().for_each(|grip| self.end_regain(grip));
         for grip in live {
             if let Some(hold) = self.holds.get(grip.0) {
-                self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
+                self.part(now, self.client.holder(hold.seq), hold.unanswered, hold.lease.length(), Lane::Renewals);
             }
             self.lose(now, grip, LossReason::Shutdown);
         }
@@ -251,9 +251,9 @@ impl Machine {
     fn pass_when_confirmed(&mut self, grip: Grip) {
         let Some(hold) = self.holds.remove(grip.0) else { return };
         self.bustle.remote.passes += 1;
-        let seq = hold.id.seq;
+        let seq = hold.seq;
         let claim = Claiming {
-            id: hold.id,
+            id: self.client.holder(hold.seq),
             taker: Taker::Cohort,
             phase: Phase::Confirming,
             mode: hold.mode,
@@ -351,7 +351,7 @@ impl Machine {
     }
 
     pub(super) fn part_hold(&mut self, now: Moment, hold: &Hold, lane: Lane) -> usize {
-        self.part(now, hold.id, hold.unanswered, hold.lease.length(), lane)
+        self.part(now, self.client.holder(hold.seq), hold.unanswered, hold.lease.length(), lane)
     }
 
     pub(super) fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {

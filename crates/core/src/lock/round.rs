@@ -119,15 +119,19 @@ impl Machine {
     pub(super) fn look_action(&self, now: Moment, grip: Grip) -> Option<Action> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
         // As long as any heartbeat of ours keeps an inbox alive: none is cut short.
-        let beat = Heartbeat { inbox: self.client.inbox(), ids: vec![hold.id], alive: self.settings.window * 2 };
-        let errand = Errand::Look { grip, seq: hold.id.seq, sent: now };
+        let beat = Heartbeat {
+            inbox: self.client.inbox(),
+            ids: vec![self.client.holder(hold.seq)],
+            alive: self.settings.window * 2,
+        };
+        let errand = Errand::Look { grip, seq: hold.seq, sent: now };
         Some(Action { errand, op: Op::Heartbeat(beat), lane: Lane::Renewals })
     }
 
     pub(super) fn on_look(&mut self, now: Moment, hold: (Grip, u64, Moment), standing: Option<&Standing>) {
         let (grip, seq, sent) = hold;
         let live = |hold: &Hold| hold.loss.is_none() || zoo::has(Bug::LookRevives);
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq && live(hold)) else { return };
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq && live(hold)) else { return };
         match standing {
             Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => {
                 if zoo::has(Bug::LookRevives) {

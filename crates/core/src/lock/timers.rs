@@ -66,7 +66,7 @@ impl Machine {
             News::Granted { seq, stamp } => self.on_pushed_grant(now, run, seq, stamp),
             News::Waiting { fair } => self.learn(now, crate::op::Line { waiters: 1, fair }),
             News::Revoked { seq, reason } => {
-                let named = self.holds.iter().find(|(_, hold)| hold.id.seq == seq).map(|(key, _)| key);
+                let named = self.holds.iter().find(|(_, hold)| hold.seq == seq).map(|(key, _)| key);
                 if let Some(key) = named {
                     self.lose(now, Grip(key), LossReason::Revoked(reason.into()));
                 }
