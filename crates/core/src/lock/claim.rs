@@ -78,7 +78,7 @@ pub(super) enum Phase {
 
 impl Machine {
     pub(super) fn window(&self, lease: Lease) -> Duration {
-        self.settings.window.min(lease.length() / 2)
+        self.settings.window_of(lease)
     }
 
     /// Claims for the local line, unless it has a claim or a hold already.

@@ -11,6 +11,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
+use super::bustle::Bustle;
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
 use super::landing::Landing;
@@ -200,14 +201,16 @@ impl Machine {
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
     pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
-        let Some(ask) = self.bustle.slips.ask(slip) else { return };
-        let (window, watched) = (self.window(ask.lease()), ask.vigil.is_some());
-        let Some(hold) = self.holds.get_mut(key) else { return };
-        hold.assign(now, slip, ask, window);
+        let Bustle { slips, waits, events, .. } = &mut *self.bustle;
+        let Some((ask, hold)) = slips.ask(slip).zip(self.holds.get_mut(key)) else { return };
+        let watched = ask.vigil.is_some();
+        hold.assign(now, slip, ask, self.settings.window_of(ask.lease()));
         let token = hold.token();
-        self.disarm_wait(slip);
-        self.bustle.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
-        self.bustle.events.push_back(Event::Ready(slip));
+        if let Some(until) = ask.until {
+            waits.remove(&(until, slip));
+        }
+        slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
+        events.push_back(Event::Ready(slip));
         if watched {
             self.alert_wait(now, slip);
         }

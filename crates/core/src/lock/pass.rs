@@ -369,9 +369,6 @@ impl Machine {
 
     pub(super) fn on_parted(&mut self, now: Moment, key: usize, run: RunId, reply: ReleaseReply) {
         let Some(parting) = self.bustle.partings.try_remove(key) else { return };
-        if self.bustle.partings.is_empty() {
-            self.bustle.partings = slab::Slab::new();
-        }
         self.note_freed(parting.recovers, true);
         if let Some(slip) = parting.slip {
             // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.

@@ -53,6 +53,15 @@ impl Slips {
         Self { slab: Slab::new(), head: NONE, tail: NONE, serial }
     }
 
+    pub(super) fn go_on_after(&mut self, serial: u64) {
+        self.serial = serial;
+    }
+
+    /// So many fit in.
+    pub(super) fn room(&self) -> usize {
+        self.slab.capacity()
+    }
+
     pub(super) fn serial(&self) -> u64 {
         self.serial
     }
@@ -79,10 +88,6 @@ impl Slips {
         self.leave(slip);
         self.get(slip)?;
         let entry = self.slab.try_remove(slip.index)?;
-        if self.slab.is_empty() {
-            // An idle lock should weigh as little as possible.
-            self.slab = Slab::new();
-        }
         Some((entry.ask, entry.stage))
     }
 
