@@ -59,7 +59,29 @@ fn a_stopped_wrapper_loses_its_command_before_the_next_one_starts() {
     job.signal(Signal::STOP);
     next.wait().is(0).prints("it is gone\n");
     job.signal(Signal::CONT);
-    job.wait().is(90).says("lost: ");
+    job.wait().is(90).says("lost: the lease ran out before it was renewed; begun ").says("stood still or slept");
+}
+
+/// The supervisor, the look at the lease and the guard notice it at the same moment: whoever is first, it is the store's fault.
+#[test]
+fn a_store_that_is_gone_is_not_taken_for_a_machine_that_slept() {
+    let Some(stage) = Stage::on_redis(&[]) else { return };
+    let line = |nth: usize| {
+        let how = ["--on-lost term", "--on-lost kill", "--on-lost term --grace 0"][nth % 3];
+        stage.line(&format!("run --json --lease 2s {how} job-{nth}")).sh("echo ready; exec sleep 1000").start()
+    };
+    let jobs: Vec<_> = (0..6).map(line).collect();
+    jobs.iter().for_each(|job| drop(job.await_out("ready")));
+    stage.server.as_ref().unwrap().kill();
+    for job in jobs {
+        let outcome = job.wait().is(90);
+        let (lost, last) = (outcome.event("lost"), outcome.events().pop().unwrap());
+        assert_eq!((&lost["reason_kind"], &lost["kind"]), (&"unreachable".into(), &"lost".into()), "{outcome:?}");
+        assert_eq!(last, lost, "the loss is the last word: {outcome:?}");
+        for danger in outcome.events().iter().filter(|event| event["event"] == "danger") {
+            assert_eq!((&danger["reason_kind"], &danger["kind"]), (&"unreachable".into(), &"lost".into()), "{danger}");
+        }
+    }
 }
 
 #[test]
