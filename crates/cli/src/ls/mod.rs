@@ -163,7 +163,11 @@ pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
         1 => first.id.to_string(),
         count => format!("{} +{}", first.id, count - 1),
     };
-    let left = Cell::new(short(first.left)).ink(if first.revoked.is_some() { Ink::Wrong } else { Ink::Plain });
+    // Seen without colours too: it was asked to give up.
+    let left = match first.revoked {
+        Some(_) => Cell::new(format!("!{}", short(first.left))).ink(Ink::Wrong),
+        None => Cell::new(short(first.left)),
+    };
     vec![
         name,
         Cell::new(id),

@@ -3,7 +3,7 @@
 //! The holds that were shown are the ones that are broken: whoever comes after them is not hit.
 
 mod follow;
-mod question;
+pub(crate) mod question;
 mod report;
 
 use std::time::Duration;

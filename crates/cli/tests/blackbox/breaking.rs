@@ -73,6 +73,15 @@ fn with_now_the_next_one_enters_while_the_holder_is_still_there() {
 }
 
 #[test]
+fn whoever_breaks_is_named_also_where_no_variable_does() {
+    let stage = Stage::new();
+    let name = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+    stage.line("acquire job").run().is(0);
+    stage.line("break job --yes --now --reason test").without("USER").without("LOGNAME").run().is(0);
+    assert_eq!(audit(&stage)[0]["by"]["label"], String::from_utf8_lossy(&name).trim());
+}
+
+#[test]
 fn a_holder_that_never_answers_has_not_given_up() {
     Stage::each(|stage| {
         // A ticket whose holder hears nothing: nobody holds it in a process.
@@ -175,6 +184,8 @@ pub(crate) fn no_wait(stage: &Stage, _: &str) {
     let told = stage.line("break job --yes --no-wait --reason test").run().is(0);
     assert!(told.out.contains("was asked to give up; the lock passes on when it does, within "), "{told:?}");
     assert_eq!(told.out.lines().count(), 1, "{told:?}");
+    let listed = stage.line("ls").run().is(0);
+    assert!(listed.out.contains(" !1m") || listed.out.contains(" !2m"), "without colours too: {listed:?}");
     stage.write("gate", "");
     holder.wait().is(90);
 }
