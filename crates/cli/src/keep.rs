@@ -32,7 +32,7 @@ pub(crate) struct Keep<'a> {
     until: Moment,
     /// The last look at the lease.
     looked: Moment,
-    /// Whether this process stood still for so long, since the last renewal, that it may have missed the next.
+    /// Whether this process stood still until the supervisor had to act. The command is lost then, whatever is renewed later.
     stood: bool,
     ended: Option<Exit>,
     /// Whether the loss was told, or is not to be.
@@ -124,18 +124,16 @@ impl<'a> Keep<'a> {
         }
     }
 
-    /// Takes over what the guard knows of the lease, and notices when this process stood still.
+    /// Takes over what the guard knows of the lease, and notices when this process slept over its end.
     fn renewed(&mut self, now: Moment) {
-        let until = now + self.hold.remaining();
-        // What was missed before a renewal is made good; small differences come from reading two clocks.
-        let is_later = until.since(self.until) > self.tick;
-        self.stood = !is_later && (self.stood || self.is_late(now));
-        (self.until, self.looked) = (self.until.max(until), now);
+        self.stood |= self.is_late(now);
+        (self.until, self.looked) = (self.until.max(now + self.hold.remaining()), now);
     }
 
-    /// Renewals are made every third of the lease: whoever looks later than that may have slept over one.
+    /// Whether the supervisor had to act while this process stood still: a look is due several times before that.
     fn is_late(&self, now: Moment) -> bool {
-        now.since(self.looked) > self.tick * 3
+        let due = if self.args.on_lost == OnLost::Term { self.danger() } else { self.kill_at() };
+        due <= now && now.since(self.looked) > self.tick * 3
     }
 
     /// Why the lease could not be kept: as the guard has it, or else as far as can be seen from here.

@@ -59,7 +59,23 @@ fn a_stopped_wrapper_loses_its_command_before_the_next_one_starts() {
     job.signal(Signal::STOP);
     next.wait().is(0).prints("it is gone\n");
     job.signal(Signal::CONT);
-    job.wait().is(90).says("lost: the lease ran out before it was renewed; begun ").says("stood still or slept");
+    job.wait().is(90).says("lost: ");
+}
+
+#[test]
+fn a_wrapper_that_stood_still_does_not_blame_the_store() {
+    let stage = Stage::new();
+    let line =
+        |nth: usize| stage.line(&format!("run --json --lease 2s job-{nth}")).sh("echo ready $$; exec sleep 1000");
+    let jobs: Vec<_> = (0..8).map(|nth| line(nth).start()).collect();
+    let inner: Vec<i32> = jobs.iter().map(|job| job.inner()).collect();
+    jobs.iter().for_each(|job| job.signal(Signal::STOP));
+    until("all are gone", || inner.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    jobs.iter().for_each(|job| job.signal(Signal::CONT));
+    for job in jobs {
+        let outcome = job.wait().is(90);
+        assert_eq!(outcome.event("lost")["reason_kind"], "expired", "{outcome:?}");
+    }
 }
 
 /// The supervisor, the look at the lease and the guard notice it at the same moment: whoever is first, it is the store's fault.
