@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::explain::Kind;
-use crate::say::write;
+use crate::say::{write, write_wrapped};
 use crate::screen::{Ink, Screen};
 
 /// Why the command ends early: the code and the words.
@@ -48,6 +48,12 @@ impl Failure {
         Self::new("", exit, "")
     }
 
+    /// One of the reasons that the kind has.
+    pub(crate) fn because(mut self, reason: &'static str) -> Self {
+        self.kind.reason = Some(reason);
+        self
+    }
+
     /// About this lock.
     pub(crate) fn about(mut self, lock: &str) -> Self {
         self.lock = Some(lock.to_owned());
@@ -65,7 +71,7 @@ impl Failure {
             explain_json(&mut error, *kind, lock.as_deref());
             return write(&format!("{error}\n"));
         }
-        write(&format!("bandog: {text}\n"));
+        write_wrapped(&format!("bandog: {text}"));
         if !quiet {
             write(&explanation(*kind, lock.as_deref()));
         }
