@@ -17,7 +17,10 @@ use common::{Directory, binary_for_everybody, is_root, wait_until_closed};
 use rusqlite::Connection;
 
 fn examine(path: &Path) -> Checkup {
-    checkup(path, &Pace::default())
+    let found = checkup(path, &Pace::default());
+    let unadvised = found.remarks.iter().find(|remark| remark.fitness > Fitness::Fine && remark.change.is_none());
+    assert_eq!(unadvised, None, "what is not fine has a line to change");
+    found
 }
 
 fn told(found: &Checkup, about: &str, fitness: Fitness, word: &str) {
