@@ -9,7 +9,9 @@ use redis::RedisError;
 use super::patient::{Barred, Patient};
 use super::permissions::{PERMISSIONS, rule_line};
 use super::said::Said;
+use super::scripts::LOCKING;
 use super::server::VERSION;
+use super::words;
 use crate::config::{Address, RedisConfig};
 use crate::topology::{Link, server_text, unreached};
 
@@ -42,6 +44,7 @@ fn turned_away(config: &RedisConfig, error: RedisError) -> Result<Vec<Remark>, S
     let way = tls(config);
     match error.kind {
         StoreErrorKind::Unavailable => Err(error),
+        StoreErrorKind::Unready => Ok(vec![way, LOCKING.wrong(error.message).change(words::remedy(&text))]),
         StoreErrorKind::Denied if text.starts_with("NOPERM") => {
             Ok(vec![way, PERMISSIONS.wrong(error.message).change(rule_line(config, &text))])
         }

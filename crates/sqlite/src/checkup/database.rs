@@ -77,7 +77,7 @@ fn whole(place: &Place, link: &Link) -> Remark {
 fn unreadable(error: StoreError) -> Remark {
     let change = match error.kind {
         StoreErrorKind::Denied => "see permissions; or give bandog another path: sqlite:PATH",
-        StoreErrorKind::Unavailable => "examine it again; fuser PATH shows who has it open",
+        StoreErrorKind::Unavailable | StoreErrorKind::Unready => "examine it again; fuser PATH shows who has it open",
         _ => "give bandog another path: sqlite:PATH",
     };
     DATABASE.wrong(error.message).change(change)
