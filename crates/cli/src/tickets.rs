@@ -77,7 +77,7 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
         Err(error) => {
             let said = error.to_string();
             let RenewError::Lost { reason, .. } = error else {
-                return Err(Failure::of(error.kind(), &said).about(ticket.name()));
+                return Err(Failure::of(error.kind(), &error).about(ticket.name()));
             };
             return Err(Failure::lost(&reason, &said).about(ticket.name()));
         }
@@ -96,7 +96,7 @@ pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Re
     if let Err(error) = ticket.release(&locks).await {
         let said = error.to_string();
         let ReleaseError::Lost { reason, .. } = error else {
-            return Err(Failure::of(error.kind(), &said).about(ticket.name()));
+            return Err(Failure::of(error.kind(), &error).about(ticket.name()));
         };
         return Err(Failure::lost(&reason, &said).about(ticket.name()));
     }

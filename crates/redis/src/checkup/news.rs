@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use bandog_core::checkup::{Check, Remark, brief};
 use bandog_core::holder::InboxId;
-use redis::{PushInfo, PushKind, cmd};
+use redis::{PushInfo, PushKind, RedisError, cmd};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::latency::since;
 use super::patient::Patient;
 use super::said::Said;
-use super::words::{self, bytes};
+use super::words::{self, LOST, bytes};
 use crate::clock;
-use crate::topology::{Link, random};
+use crate::topology::{Link, random, server_text};
 use crate::value::Value;
 
 pub(super) const DELIVERY: Check = Check::new(
@@ -32,35 +32,43 @@ pub(super) async fn delivery(patient: &Patient<'_>) -> Remark {
     let channel = patient.config.keys().channel(InboxId::from_bits(random()));
     let (link, mut heard) = match listen(patient, &channel).await {
         Ok(listening) => listening,
-        Err(why) => return DELIVERY.unknown(format!("it could not be tried: {}", words::plain(&why))),
+        Err(why) => return untried(&why),
     };
     let mut publish = cmd("EVAL");
     publish.arg("return redis.call('PUBLISH', ARGV[1], ARGV[2])").arg(0).arg(&channel).arg("checkup");
     let sent = clock::now();
     if let Value::Error(text) = patient.ask_one(publish).await {
-        return DELIVERY.unknown(format!("it could not be tried: {}", words::plain(&text)));
+        return untried(&text);
     }
     let arrived = tokio::time::timeout(patient.patience(), message(&mut heard)).await;
     drop(link);
     match arrived {
         Ok(Some(())) if since(sent) < SLOW => DELIVERY.fine(format!("a message arrived after {}", brief(since(sent)))),
-        Ok(Some(())) => DELIVERY.risky(format!("a message arrived only after {}", brief(since(sent)))),
+        Ok(Some(())) => DELIVERY
+            .risky(format!("a message arrived only after {}", brief(since(sent))))
+            .change("see latency and slow-commands"),
         _ => DELIVERY
             .risky("a message that was published did not arrive")
             .change("look for a proxy on the way that does not carry pub/sub"),
     }
 }
 
+fn untried(why: &str) -> Remark {
+    let told = words::plain(why.strip_prefix(LOST).unwrap_or(why).trim_start());
+    DELIVERY.unknown(format!("it could not be tried: {told}")).change(words::remedy(why))
+}
+
 async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Link, UnboundedReceiver<PushInfo>), String> {
     let (tell, heard) = unbounded_channel();
     let ear = Box::new(move |push: PushInfo| drop(tell.send(push)));
-    let silent = |_| "no answer in time".to_owned();
+    let silent = |_| format!("{LOST} no answer in time");
+    let refused = |error: RedisError| server_text(&error).unwrap_or_else(|| format!("{LOST} {error}"));
     let opened = tokio::time::timeout(patient.patience(), Link::plain(&patient.client, Some(ear))).await;
-    let link = opened.map_err(silent)?.map_err(|error| error.to_string())?;
+    let link = opened.map_err(silent)?.map_err(refused)?;
     let mut subscribe = cmd("SUBSCRIBE");
     subscribe.arg(channel);
     let answered = tokio::time::timeout(patient.patience(), link.clone().start(vec![subscribe])).await;
-    match answered.map_err(silent)?.map_err(|error| error.to_string())?.pop() {
+    match answered.map_err(silent)?.map_err(refused)?.pop() {
         Some(Value::Error(text)) => Err(text),
         _ => Ok((link, heard)),
     }
@@ -80,7 +88,9 @@ pub(super) fn buffer(said: &Said) -> Remark {
     let mut words = limits.split_whitespace().skip_while(|word| *word != "pubsub").skip(1);
     let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
     let (Some(hard), Some(soft), Some(seconds)) = (number(), number(), number()) else {
-        return NEWS_BUFFER.unknown(format!("client-output-buffer-limit is {limits:?}"));
+        return NEWS_BUFFER
+            .unknown(format!("client-output-buffer-limit is {limits:?}"))
+            .change("see its pubsub limits: CONFIG GET client-output-buffer-limit");
     };
     // 0 is no limit.
     let is_small = |limit: u64| limit > 0 && limit < ENOUGH;
