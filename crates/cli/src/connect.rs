@@ -91,7 +91,7 @@ pub(crate) fn unopened(error: &ConfigError) -> Failure {
             // Only those that the command takes.
             let known: Vec<&str> = known.iter().copied().filter(|known| !known.starts_with("memory:")).collect();
             let text = format!("{url:?} names no store; there are {}", known.join(", "));
-            Failure::of(error.kind(), &text).because("address")
+            Failure::new(error.kind().as_str(), Exit::of(error.kind()), text).because("address")
         }
         ConfigError::BadAddress { .. } => Failure::of(error.kind(), error).because("address"),
         _ => Failure::of(error.kind(), error),
