@@ -15,7 +15,8 @@ use crate::time::Moment;
 
 use super::claim::Claiming;
 use super::giving_up::Failing;
-use super::pass::{Parting, Remote};
+use super::part::Parting;
+use super::pass::Remote;
 use super::slips::Slips;
 use super::{Event, Slip, Todo};
 

@@ -27,6 +27,7 @@
 //! | new, sent | store unreachable for too long | gone | waiters told; released when its answer comes |
 //! | confirming | failed | gone | released, then claimed anew after a pause |
 //! | confirming | renewed | hold | or confirmed again, if whoever is first wants another lease |
+//! | confirming, was a hold | renewed, but others have the next turn | gone | released, then claimed anew |
 //! | confirming | not the holder | gone | claimed anew |
 //! | confirming | revoked, or renewed too late | gone | released, then claimed anew |
 //! | confirming | nobody wants it any more | gone | released when its answer comes |
@@ -54,6 +55,7 @@
 //! | held | owner asks again | held, deeper | same token, no command |
 //! | held | released, deeper than one | held, less deep | |
 //! | held | released, local waiter, passing allowed | held by the next | token + 1, no command |
+//! | held, not yet confirmed | released, local waiter, passing allowed | a claim again, confirming | the waiter gets it with the answer, token + 1 |
 //! | held | released, local waiter, passing not allowed | gone | release and queue again, in one request |
 //! | held | released, nobody waits here | gone | release |
 //! | held, uncertain | renewed | held | deadline moves |
@@ -76,6 +78,7 @@ mod holds;
 mod keep;
 mod landing;
 mod loss;
+mod part;
 mod pass;
 mod regain;
 mod round;

@@ -8,7 +8,7 @@ use crate::token::Token;
 
 use super::claim::{Claiming, Phase};
 use super::hold::Hold;
-use super::pass::Parting;
+use super::part::Parting;
 use super::slips::Stage;
 use super::{Ask, Cohort, Grip, HoldState, LossReason, Machine, Slip, Word};
 

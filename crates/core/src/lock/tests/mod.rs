@@ -9,6 +9,7 @@ mod failures;
 mod holds;
 mod passing;
 mod pushes;
+mod quiet;
 mod regains;
 mod revoked;
 mod rounds;

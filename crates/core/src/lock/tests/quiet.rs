@@ -1,0 +1,49 @@
+//! A lock that is held and left in peace: what only waiting needs is put away, and nothing is forgotten with it.
+
+use super::*;
+
+fn held_in_peace() -> (Lock, Grip) {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.news();
+    lock.machine.tidy();
+    (lock, grip)
+}
+
+#[test]
+fn what_only_waiting_needs_is_put_away_and_looking_does_not_bring_it_back() {
+    let (mut lock, grip) = held_in_peace();
+    assert!(lock.machine.bustle.is_quiet());
+    lock.wait(1);
+    assert_eq!((lock.actions().len(), lock.news().len()), (0, 0));
+    assert!(matches!(lock.machine.state(lock.now, grip), Some(HoldState::Held { .. })));
+    assert!(lock.machine.bustle.is_quiet());
+}
+
+#[test]
+fn a_slip_from_before_is_not_taken_for_a_later_one() {
+    let mut lock = Lock::new();
+    let early = lock.ask(writer());
+    lock.actions();
+    lock.answer("acquire #1", granted(10));
+    let grip = lock.grip(early);
+    lock.news();
+    lock.machine.tidy();
+    assert!(lock.machine.bustle.is_quiet());
+    let late = lock.ask(writer());
+    assert_eq!((early.index(), early == late), (late.index(), false), "at the same place");
+    lock.cancel(early);
+    lock.release(grip);
+    assert_eq!(lock.pick(late), "granted 10.1", "nobody has cancelled this one");
+}
+
+#[test]
+fn who_waits_elsewhere_is_not_forgotten() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.news();
+    lock.machine.tidy();
+    lock.ask(writer());
+    lock.wait(5);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
