@@ -48,7 +48,7 @@ fn one(task: &Task, scenario: &Scenario, versions: &mut BTreeMap<String, String>
     let wanted = |contender: &Contender| {
         task.contenders.is_empty() || task.contenders.iter().any(|wanted| wanted.id == contender.id)
     };
-    let contenders: Vec<Contender> = scenario.who.iter().filter_map(|id| find(id)).filter(wanted).collect();
+    let contenders: Vec<Contender> = scenario.who().filter_map(find).filter(wanted).collect();
     let mut cells: Vec<Cell> = contenders
         .iter()
         .map(|contender| Cell {

@@ -39,7 +39,9 @@ pub(crate) struct Scenario {
     pub(crate) few: Option<usize>,
     /// Seconds until everybody must be ready.
     pub(crate) patience: u32,
-    pub(crate) who: &'static [&'static str],
+    /// What is beneath every lock here.
+    pub(crate) floors: &'static [&'static str],
+    pub(crate) locks: &'static [&'static str],
 }
 
 const PLAIN: Scenario = Scenario {
@@ -59,7 +61,8 @@ const PLAIN: Scenario = Scenario {
     stamps: false,
     few: None,
     patience: 60,
-    who: &[],
+    floors: &[],
+    locks: LOCKS,
 };
 
 /// Everybody with a lock that can be waited for.
@@ -76,100 +79,8 @@ const LOCKS: &[&str] = &[
     "python-redis-lock",
     "redlock",
 ];
-const PAIR: &[&str] = &[
-    "raw",
-    "bare",
-    "bandog",
-    "bandog-fair",
-    "flock",
-    "flock-syscall",
-    "tokio",
-    "rslock",
-    "rlock",
-    "async-redis-lock",
-    "redisson",
-    "redisson-fair",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
-const MANY: &[&str] = &[
-    "pipelined",
-    "bare",
-    "bandog",
-    "bandog-fair",
-    "tokio",
-    "rslock",
-    "rlock",
-    "async-redis-lock",
-    "redisson",
-    "redisson-fair",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
-const SHARED: &[&str] = &[
-    "tokio",
-    "flock-syscall",
-    "bandog",
-    "bandog-fair",
-    "rslock",
-    "rlock",
-    "async-redis-lock",
-    "redisson",
-    "redisson-fair",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
-const ACROSS: &[&str] = &[
-    "flock",
-    "flock-syscall",
-    "bandog",
-    "bandog-fair",
-    "rslock",
-    "rlock",
-    "async-redis-lock",
-    "redisson",
-    "redisson-fair",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
-const HAND_OFF: &[&str] = &[
-    "push",
-    "bandog",
-    "bandog-fair",
-    "rslock",
-    "rlock",
-    "async-redis-lock",
-    "redisson",
-    "redisson-fair",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
-const DELAYED: &[&str] = &[
-    "raw",
-    "bare",
-    "bandog",
-    "rslock",
-    "rlock",
-    "async-redis-lock",
-    "redisson",
-    "redisson-fair",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
+/// Everybody with a lock that readers share, or can be used by readers one after the other.
 const READERS: &[&str] = &[
-    "tokio",
     "bandog",
     "bandog-fair",
     "rlock",
@@ -194,42 +105,36 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
         step_us: 200,
         ms: 3_000,
         stamps: true,
-        who: HAND_OFF,
+        floors: &["push"],
         ..line
     }
 }
 
 const fn delayed(id: &'static str, title: &'static str, delay_us: u32) -> Scenario {
-    Scenario { id, letter: 'j', title, delay_us: Some(delay_us), who: DELAYED, ..PLAIN }
+    Scenario { id, letter: 'j', title, delay_us: Some(delay_us), floors: &["raw", "bare"], ..PLAIN }
 }
 
 const fn held(id: &'static str, title: &'static str, tasks: usize, ms: u32, patience: u32) -> Scenario {
-    Scenario {
-        id,
-        letter: 'g',
-        title,
-        play: "hold",
-        main: Main::Cores,
-        tasks,
-        ms,
-        patience,
-        few: Some(2),
-        who: LOCKS,
-        ..PLAIN
-    }
+    Scenario { id, letter: 'g', title, play: "hold", main: Main::Cores, tasks, ms, patience, few: Some(2), ..PLAIN }
 }
 
 const SHARING: Scenario = Scenario { play: "shared", main: Main::Rate, ms: 3_000, stamps: true, ..PLAIN };
 
 /// In the order in which they are played.
 pub(crate) const ALL: [Scenario; 18] = [
-    Scenario { id: "pair", title: "a free lock, one task", apart: true, who: PAIR, ..PLAIN },
+    Scenario {
+        id: "pair",
+        title: "a free lock, one task",
+        apart: true,
+        floors: &["raw", "bare", "flock", "flock-syscall", "tokio"],
+        ..PLAIN
+    },
     Scenario {
         id: "tasks-16",
         letter: 'c',
         title: "one lock, 16 tasks of one process",
         tasks: 16,
-        who: SHARED,
+        floors: &["tokio", "flock-syscall"],
         ..SHARING
     },
     Scenario {
@@ -238,7 +143,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         title: "one lock, 4 processes × 4 tasks, empty section",
         processes: 4,
         tasks: 16,
-        who: ACROSS,
+        floors: &["flock", "flock-syscall"],
         ..SHARING
     },
     Scenario {
@@ -249,7 +154,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         processes: 4,
         tasks: 16,
         section_us: 2_000,
-        who: ACROSS,
+        floors: &["flock", "flock-syscall"],
         ..SHARING
     },
     hand_off("hand-off-2", "hand-off between 2 processes, 2 wait", 3),
@@ -262,7 +167,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         title: "64 tasks, a free lock each",
         main: Main::Rate,
         tasks: 64,
-        who: MANY,
+        floors: &["pipelined", "bare", "tokio"],
         ..PLAIN
     },
     Scenario {
@@ -271,10 +176,10 @@ pub(crate) const ALL: [Scenario; 18] = [
         title: "512 tasks, a free lock each",
         main: Main::Rate,
         tasks: 512,
-        who: MANY,
+        floors: &["pipelined", "bare", "tokio"],
         ..PLAIN
     },
-    Scenario { id: "reenter", letter: 'f', title: "re-entry", play: "reenter", who: LOCKS, ..PLAIN },
+    Scenario { id: "reenter", letter: 'f', title: "re-entry", play: "reenter", ..PLAIN },
     Scenario {
         id: "readers",
         letter: 'i',
@@ -284,7 +189,8 @@ pub(crate) const ALL: [Scenario; 18] = [
         tasks: 16,
         section_us: 1_000,
         ms: 3_000,
-        who: READERS,
+        floors: &["tokio"],
+        locks: READERS,
         ..PLAIN
     },
     Scenario {
@@ -308,6 +214,11 @@ impl Scenario {
     /// Whether so many wait that their first asks would be all there is to count.
     pub(crate) fn is_crowded(&self) -> bool {
         self.stamps && self.tasks >= 1_000
+    }
+
+    /// Everybody who plays: the floors first.
+    pub(crate) fn who(&self) -> impl Iterator<Item = &'static str> {
+        self.floors.iter().chain(self.locks).copied()
     }
 
     /// How many tasks a process has.
