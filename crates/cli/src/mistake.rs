@@ -10,7 +10,7 @@ use crate::settings;
 
 /// The mistake: in one line for programs; for people with the usage below it.
 pub(crate) fn text(error: &clap::Error, args: &[OsString], json: bool) -> String {
-    let told = without_tickets(&error.render().to_string());
+    let told = without_secrets(&error.render().to_string());
     // What clap has to say of usage shows options as required that a variable has set.
     let told = told.split("\nFor more information").next().unwrap_or_default();
     let (told, used) = told.split_once("\nUsage:").map_or((told, None), |(told, used)| (told, Some(used)));
@@ -56,11 +56,18 @@ fn usage(used: &str) -> String {
     }
 }
 
-/// A ticket is a secret, also where it does not belong.
-fn without_tickets(text: &str) -> String {
-    text.split(' ').map(without_ticket).collect::<Vec<_>>().join(" ")
+/// A ticket and the password of a store are secrets, also where they do not belong.
+fn without_secrets(text: &str) -> String {
+    text.split(' ').map(|word| without_password(&without_ticket(word))).collect::<Vec<_>>().join(" ")
 }
 
 fn without_ticket(word: &str) -> String {
     word.find("bandog1-").map_or_else(|| word.to_owned(), |at| format!("{}bandog1-…'", &word[..at]))
+}
+
+fn without_password(word: &str) -> String {
+    match (word.split_once("://"), word.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+        _ => word.to_owned(),
+    }
 }

@@ -42,6 +42,16 @@ fn a_ticket_cannot_be_given_as_an_argument() {
 }
 
 #[test]
+fn the_password_of_a_store_is_not_repeated_where_it_was_not_expected() {
+    let stage = Stage::new();
+    for line in ["show job", "ls *", "break job --reason x"] {
+        let told =
+            stage.line(line).arg("redis://ann:s3cret@127.0.0.1:1/0").run().is(64).says("redis://…@127.0.0.1:1/0");
+        assert!(!told.err.contains("s3cret") && !told.out.contains("s3cret"), "{told:?}");
+    }
+}
+
+#[test]
 fn the_processes_of_a_run_show_neither_token_nor_holder() {
     let stage = Stage::new();
     let job = stage.line("run -v job").piped().sh("echo ready $BANDOG_HOLDER $BANDOG_TOKEN; read _").start();
