@@ -1,21 +1,20 @@
 //! Operations through a lane: encoded, sent by digest, sent whole where the server has forgotten the script, and settled.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Claim, Op, Release, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::time::{Moment, RunId};
 use bandog_core::token::Stamp;
-use redis::Cmd;
 
 use crate::announce;
 use crate::clock::{self, Written};
-use crate::codec::Call;
-use crate::script::Script;
+use crate::codec::{Codec, How};
 use crate::topology::{Answered, Lane, unreadable};
 use crate::value::{Value, Wrong};
+use crate::wire::Packed;
 
 /// The server's answer to one call.
 #[derive(Debug)]
@@ -33,54 +32,82 @@ impl Outcome {
     }
 }
 
+/// What a script is asked.
+pub(crate) enum Asked<'a> {
+    /// To apply an operation.
+    Op(&'a LockName, Cow<'a, Op>),
+    /// To show a lock for a listing.
+    Peek(&'a LockName),
+}
+
+impl Asked<'_> {
+    fn write(&self, codec: &Codec, how: How, out: &mut Vec<u8>) {
+        match self {
+            Self::Op(name, op) => codec.write(how, name, op, out),
+            Self::Peek(name) => codec.write_peek(how, name, out),
+        }
+    }
+}
+
 /// Runs scripts in one pipeline. Those whose script was forgotten did nothing, and are sent again with its text.
 ///
 /// They then run behind the others: in this one case calls of one pipeline can change places.
-pub(crate) async fn run(lane: &Arc<Lane>, written: Written, calls: &[Call]) -> Vec<Result<Outcome, StoreError>> {
-    let mut outcomes = pass(lane, written, calls.iter().map(by_digest).collect()).await;
+pub(crate) async fn run(lane: &Arc<Lane>, written: Written, asked: &[Asked<'_>]) -> Vec<Result<Outcome, StoreError>> {
+    let mut outcomes = pass(lane, written, How::ByDigest, asked.iter()).await;
     let is_forgotten = |at: &usize| outcomes[*at].as_ref().is_ok_and(Outcome::is_forgotten);
     let forgotten: Vec<usize> = (0..outcomes.len()).filter(is_forgotten).collect();
     if !forgotten.is_empty() {
-        let again = pass(lane, written, forgotten.iter().map(|at| by_text(&calls[*at])).collect()).await;
+        let again = pass(lane, written, How::ByText, forgotten.iter().map(|at| &asked[*at])).await;
         forgotten.into_iter().zip(again).for_each(|(at, outcome)| outcomes[at] = outcome);
     }
     outcomes
 }
 
-async fn pass(lane: &Arc<Lane>, written: Written, commands: Vec<Cmd>) -> Vec<Result<Outcome, StoreError>> {
-    let count = commands.len();
-    outcomes(lane, count, lane.ask_above(written, commands).await)
-}
-
-fn outcomes(lane: &Lane, count: usize, answered: Result<Answered, StoreError>) -> Vec<Result<Outcome, StoreError>> {
-    match answered {
-        Ok(mut answered) => {
-            let values = std::mem::take(&mut answered.values);
-            // What was the master is none any more: its name may lead to the new one.
-            if values.iter().any(|value| matches!(value, Value::Error(text) if text.starts_with("READONLY"))) {
-                lane.leave(&answered);
-            }
-            let (run, sent, received) = (answered.run, answered.sent, answered.received);
-            values.into_iter().map(|value| Ok(Outcome { value, run, sent, received })).collect()
+async fn pass<'a>(
+    lane: &Arc<Lane>,
+    written: Written,
+    how: How,
+    asked: impl Iterator<Item = &'a Asked<'a>>,
+) -> Vec<Result<Outcome, StoreError>> {
+    let mut commands = Packed::default();
+    asked.for_each(|asked| commands.add(|out| asked.write(&lane.shared.site.codec, how, out)));
+    let count = commands.count();
+    match lane.ask_above(written, commands).await {
+        Ok(answered) => {
+            leave_if_read_only(lane, &answered);
+            let Answered { answers, run, sent, received, .. } = answered;
+            answers.list().into_iter().map(|value| Ok(Outcome { value, run, sent, received })).collect()
         }
         Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
     }
 }
 
+// What was the master is none any more: its name may lead to the new one.
+fn leave_if_read_only(lane: &Lane, answered: &Answered) {
+    let is_read_only = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("READONLY"));
+    if answered.answers.as_slice().iter().any(is_read_only) {
+        lane.leave(answered);
+    }
+}
+
 /// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps.
 pub(crate) async fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
+    let codec = &lane.shared.site.codec;
     let floor = lane.shared.site.clock.floor(clock::now);
     let written = if claims(&op) { Written::Above(floor) } else { Written::WithoutClaims };
-    let call = lane.shared.site.codec.call(&name, &floored(&op, floor));
-    let Some(sent) = lane.send(written, by_digest(&call)) else {
+    let write = |out: &mut Vec<u8>| codec.write(How::ByDigest, &name, &floored(&op, floor), out);
+    let Some(sent) = lane.send(written, write) else {
         let asked = [(name, op)];
         return Box::pin(apply(&lane, &asked)).await.pop().unwrap_or_else(|| Err(missing()));
     };
-    let answered = lane.answers(1, sent).await;
-    let mut outcome = outcomes(&lane, 1, answered).pop().unwrap_or_else(|| Err(missing()))?;
+    let answered = lane.answers(sent).await?;
+    leave_if_read_only(&lane, &answered);
+    let Answered { answers, run, sent, received, .. } = answered;
+    let mut outcome = Outcome { value: answers.one(), run, sent, received };
     if outcome.is_forgotten() {
-        let again = Box::pin(pass(&lane, written, vec![by_text(&call)])).await.pop();
-        outcome = again.unwrap_or_else(|| Err(missing()))?;
+        let again = [Asked::Op(&name, floored(&op, floor))];
+        let passed = Box::pin(pass(&lane, written, How::ByText, again.iter())).await.pop();
+        outcome = passed.unwrap_or_else(|| Err(missing()))?;
     }
     let mut reply = read(&lane, &name, &op, outcome)?;
     announce::tell(&lane, &name, &op, &reply);
@@ -99,11 +126,10 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
     if asked.is_empty() {
         return Vec::new();
     }
-    let codec = &lane.shared.site.codec;
     let floor = lane.shared.site.clock.floor(clock::now);
     let has_claims = asked.iter().any(|(_, op)| claims(op));
     let written = if has_claims { Written::Above(floor) } else { Written::WithoutClaims };
-    let calls: Vec<Call> = asked.iter().map(|(name, op)| codec.call(name, &floored(op, floor))).collect();
+    let calls: Vec<_> = asked.iter().map(|(name, op)| Asked::Op(name, floored(op, floor))).collect();
     let mut replies = Vec::with_capacity(asked.len());
     for (outcome, (name, op)) in run(lane, written, &calls).await.into_iter().zip(asked) {
         replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
@@ -120,8 +146,8 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
 // The operation took effect whatever comes of this: what is left over is settled by whoever comes next.
 async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
     while reply.more {
-        let call = lane.shared.site.codec.call(name, &Op::Tend);
-        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &[call]).await.pop() else { return };
+        let tend = [Asked::Op(name, Cow::Owned(Op::Tend))];
+        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &tend).await.pop() else { return };
         let Ok(tended) = read(lane, name, &Op::Tend, outcome) else { return };
         reply.more = tended.more;
     }
@@ -160,27 +186,4 @@ fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
         claim.ballot = claim.ballot.max(floor);
     }
     Cow::Owned(op)
-}
-
-pub(crate) fn by_digest(call: &Call) -> Cmd {
-    static DIGESTS: LazyLock<Vec<(Script, String)>> = LazyLock::new(|| {
-        let digest = |script: Script| redis::Script::new(script.text()).get_hash().to_owned();
-        Script::ALL.into_iter().map(|script| (script, digest(script))).collect()
-    });
-    let digest = DIGESTS.iter().find(|(script, _)| *script == call.script).map_or("", |(_, digest)| digest);
-    command("EVALSHA", digest, call)
-}
-
-pub(crate) fn by_text(call: &Call) -> Cmd {
-    command("EVAL", call.script.text(), call)
-}
-
-fn command(how: &str, script: &str, call: &Call) -> Cmd {
-    let length: usize = call.args.iter().map(Vec::len).sum();
-    let mut command = Cmd::with_capacity(4 + call.args.len(), how.len() + script.len() + 1 + call.key.len() + length);
-    command.arg(how).arg(script).arg(1).arg(&call.key[..]);
-    for argument in &call.args {
-        command.arg(&argument[..]);
-    }
-    command
 }

@@ -73,7 +73,7 @@ impl Inboxes {
         let heard = self.hall.lock().heard();
         let (connection, link) = heard.ok_or_else(|| self.unheard("no connection listens"))?;
         let doubt = Doubt { inboxes: self, connection, since: clock::now() };
-        let answered = link.start(vec![redis::cmd("PING")]).await;
+        let answered = link.ping().await;
         doubt.settle();
         match answered {
             // A refusal is an answer too.
