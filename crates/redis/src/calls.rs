@@ -1,6 +1,7 @@
 //! Operations through a lane: encoded, sent by digest, sent whole where the server has forgotten the script, and settled.
 
 use std::borrow::Cow;
+use std::future::Future;
 use std::sync::Arc;
 
 use bandog_core::name::LockName;
@@ -12,7 +13,7 @@ use bandog_core::token::Stamp;
 use crate::announce;
 use crate::clock::{self, Written};
 use crate::codec::{Codec, How};
-use crate::topology::{Answered, Lane, unreadable};
+use crate::topology::{Answered, Lane, Sent, unreadable};
 use crate::value::{Value, Wrong};
 use crate::wire::Packed;
 
@@ -90,31 +91,58 @@ fn leave_if_read_only(lane: &Lane, answered: &Answered) {
     }
 }
 
-/// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps.
-pub(crate) async fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
-    let codec = &lane.shared.site.codec;
+/// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps: the other
+/// ways are futures of their own, made when they are needed.
+pub(crate) fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> impl Future<Output = Result<Reply, StoreError>> {
+    // Not an `async fn`: that would keep its arguments twice.
+    async move {
+        let Some(sent) = send(&lane, &name, &op) else {
+            return Box::pin(apply_apart(lane, name, op)).await;
+        };
+        let answered = lane.answers(sent).await?;
+        leave_if_read_only(&lane, &answered);
+        let Answered { answers, run, sent, received, .. } = answered;
+        let outcome = Outcome { value: answers.one(), run, sent, received };
+        if outcome.is_forgotten() {
+            return Box::pin(apply_whole(lane, name, op)).await;
+        }
+        let reply = read(&lane, &name, &op, outcome)?;
+        if reply.more {
+            return Ok(Box::pin(settle_apart(lane, name, reply)).await);
+        }
+        Ok(reply)
+    }
+}
+
+/// Sends one operation now, if there is a connection for it.
+fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
+    let now = clock::now();
+    lane.shared.look_after(now);
+    let floor = lane.shared.site.clock.floor(|| now);
+    let write = |out: &mut Vec<u8>| lane.shared.site.codec.write(How::ByDigest, name, &floored(op, floor), out);
+    lane.send(now, written(floor, claims(op)), write)
+}
+
+async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
+    apply(&lane, &[(name, op)]).await.pop().unwrap_or_else(|| Err(missing()))
+}
+
+/// Sends the script's text with it: the server has forgotten the script, and so did nothing.
+async fn apply_whole(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
     let floor = lane.shared.site.clock.floor(clock::now);
-    let written = if claims(&op) { Written::Above(floor) } else { Written::WithoutClaims };
-    let write = |out: &mut Vec<u8>| codec.write(How::ByDigest, &name, &floored(&op, floor), out);
-    let Some(sent) = lane.send(written, write) else {
-        let asked = [(name, op)];
-        return Box::pin(apply(&lane, &asked)).await.pop().unwrap_or_else(|| Err(missing()));
-    };
-    let answered = lane.answers(sent).await?;
-    leave_if_read_only(&lane, &answered);
-    let Answered { answers, run, sent, received, .. } = answered;
-    let mut outcome = Outcome { value: answers.one(), run, sent, received };
-    if outcome.is_forgotten() {
-        let again = [Asked::Op(&name, floored(&op, floor))];
-        let passed = Box::pin(pass(&lane, written, How::ByText, again.iter())).await.pop();
-        outcome = passed.unwrap_or_else(|| Err(missing()))?;
-    }
-    let mut reply = read(&lane, &name, &op, outcome)?;
-    announce::tell(&lane, &name, &op, &reply);
-    if reply.more {
-        Box::pin(settle(&lane, &name, &mut reply)).await;
-    }
-    Ok(reply)
+    let asked = [Asked::Op(&name, floored(&op, floor))];
+    let passed = pass(&lane, written(floor, claims(&op)), How::ByText, asked.iter()).await.pop();
+    let reply = read(&lane, &name, &op, passed.unwrap_or_else(|| Err(missing()))?)?;
+    Ok(settle_apart(Arc::clone(&lane), name.clone(), reply).await)
+}
+
+async fn settle_apart(lane: Arc<Lane>, name: LockName, mut reply: Reply) -> Reply {
+    settle(&lane, &name, &mut reply).await;
+    reply
+}
+
+fn written(floor: Option<Stamp>, has_claims: bool) -> Written {
+    if has_claims { Written::Above(floor) } else { Written::WithoutClaims }
 }
 
 fn missing() -> StoreError {
@@ -127,16 +155,14 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
         return Vec::new();
     }
     let floor = lane.shared.site.clock.floor(clock::now);
-    let has_claims = asked.iter().any(|(_, op)| claims(op));
-    let written = if has_claims { Written::Above(floor) } else { Written::WithoutClaims };
+    let written = written(floor, asked.iter().any(|(_, op)| claims(op)));
     let calls: Vec<_> = asked.iter().map(|(name, op)| Asked::Op(name, floored(op, floor))).collect();
     let mut replies = Vec::with_capacity(asked.len());
     for (outcome, (name, op)) in run(lane, written, &calls).await.into_iter().zip(asked) {
         replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
     }
-    for (reply, (name, op)) in replies.iter_mut().zip(asked) {
+    for (reply, (name, _)) in replies.iter_mut().zip(asked) {
         if let Ok(reply) = reply {
-            announce::tell(lane, name, op, reply);
             settle(lane, name, reply).await;
         }
     }
@@ -153,12 +179,14 @@ async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
     }
 }
 
-fn read(lane: &Lane, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
+/// Reads an answer, and tells of a release if there is one to tell.
+fn read(lane: &Arc<Lane>, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
     let site = &lane.shared.site;
     let Outcome { value, run, sent, received } = outcome;
     let wrong = |wrong: Wrong| unreadable(&site.config, Some(name), wrong);
     let reply = site.codec.reply(op, run, value).map_err(wrong)?;
     site.clock.note(reply.at, sent, received);
+    announce::tell(lane, name, op, &reply);
     Ok(reply)
 }
 

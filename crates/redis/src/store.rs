@@ -70,6 +70,13 @@ impl RedisStore {
     }
 }
 
+impl Shared {
+    /// Makes sure that news is heard. Called with every request, on whatever thread makes it.
+    pub(crate) fn look_after(&self, now: Moment) {
+        self.inboxes.look_after(now);
+    }
+}
+
 impl Site {
     /// A connection was opened.
     pub(crate) fn note_reached(&self, now: Moment) {
@@ -99,12 +106,11 @@ impl Store for RedisStore {
     }
 
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.0.shared.inboxes.look_after();
         Box::pin(calls::apply_one(Arc::clone(&self.0), name, op))
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.0.shared.inboxes.look_after();
+        self.0.shared.look_after(clock::now());
         let lane = Arc::clone(&self.0);
         Box::pin(async move { calls::apply(&lane, &calls).await })
     }

@@ -132,11 +132,10 @@ impl Lane {
     }
 
     /// Sends one command now, if there is a connection for it.
-    pub(crate) fn send(&self, written: Written, write: impl FnOnce(&mut Vec<u8>)) -> Option<Sent> {
+    pub(crate) fn send(&self, now: Moment, written: Written, write: impl FnOnce(&mut Vec<u8>)) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
-        let (at, run) = (clock::now(), link.run);
-        Some(Sent { replies: link.start_one(write), count: 1, run, at, opening })
+        Some(Sent { replies: link.start_one(write), count: 1, run: link.run, at: now, opening })
     }
 
     /// Waits for the answers to what was sent.

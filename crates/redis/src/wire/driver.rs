@@ -171,11 +171,11 @@ impl Driver {
             return Ok(());
         }
         let mut state = self.shared.lock();
-        let mut unasked = None;
+        let mut is_asked = true;
         for value in self.replies.drain(..) {
             let Some(place) = state.line.front_mut() else {
-                unasked = unasked.or(Some(value));
-                continue;
+                is_asked = false;
+                break;
             };
             place.left -= 1;
             if place.left > 0 {
@@ -187,11 +187,7 @@ impl Driver {
         drop(state);
         self.wakers.extend(self.given.drain(..).filter_map(|(slot, value)| slot.put(value)));
         self.wakers.drain(..).for_each(Waker::wake);
-        match unasked {
-            None => Ok(()),
-            Some(Value::Error(text)) => Err(Broken::Refused(text)),
-            Some(_) => Err(Broken::Garbage("an answer to nothing")),
-        }
+        if is_asked { Ok(()) } else { Err(Broken::Garbage("an answer to nothing")) }
     }
 
     fn end(&mut self, broken: &Broken) {

@@ -38,3 +38,6 @@ pub(crate) use route::Route;
 pub(crate) use shared::Wire;
 pub(crate) use slot::{Answers, Pending};
 pub(crate) use tls::Files;
+
+#[cfg(test)]
+mod tests;

@@ -54,10 +54,11 @@ impl Route {
 
     /// Opens a connection on the current runtime and logs in.
     pub(crate) async fn open(&self, ear: Option<Ear>) -> Result<Wire, Broken> {
-        let wire = Wire::start(self.connect().await?, ear);
-        let (hello, select) = (self.hello(), self.select());
-        let greeted = wire.send(&hello);
-        let selected = select.map(|select| wire.send(&select));
+        let (wire, driver) = Wire::new(self.connect().await?, ear);
+        let greeted = wire.send(&self.hello());
+        let selected = self.select().map(|select| wire.send(&select));
+        // Only now: a server that turns us away says so unasked, and that is to be heard as an answer.
+        drop(tokio::spawn(driver));
         if let Value::Error(text) = greeted.await?.one() {
             return Err(unwelcome(text));
         }

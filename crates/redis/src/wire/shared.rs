@@ -1,7 +1,7 @@
 //! What callers and the [driver](super::driver) of a connection share: bytes to be written, and the line of those who wait.
 //!
 //! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it. Where others are under
-//! way, its bytes wait for the driver, which writes all of them at once.
+//! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,6 +13,9 @@ use super::command::Packed;
 use super::driver::{Driver, Ear};
 use super::slot::{Pending, Slot};
 use super::socket::{Stream, Writer};
+
+/// So many bytes are worth a write of their own: the server has begun with them while others are still being written.
+const FULL: usize = 8 << 10;
 
 /// A buffer that has grown beyond this is not kept.
 const KEPT: usize = 1 << 20;
@@ -54,13 +57,11 @@ pub(super) struct Place {
 }
 
 impl Wire {
-    /// A connection on this stream, driven by a task of the current runtime.
-    pub(super) fn start(stream: Stream, ear: Option<Ear>) -> Self {
+    /// A connection on this stream, and the task that drives it: nothing is read or written before that runs.
+    pub(super) fn new(stream: Stream, ear: Option<Ear>) -> (Self, Driver) {
         let shared = Arc::new(Shared::default());
         shared.lock().writer = stream.writer();
-        let wire = Self(Arc::new(Handle(Arc::clone(&shared))));
-        drop(tokio::spawn(Driver::new(stream, shared, ear)));
-        wire
+        (Self(Arc::new(Handle(Arc::clone(&shared)))), Driver::new(stream, shared, ear))
     }
 
     /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
@@ -82,17 +83,17 @@ impl Wire {
 impl Shared {
     fn send(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
         if count == 0 {
-            return Pending::Unasked;
+            return Pending::unasked();
         }
         let slot = Slot::new(count);
         let mut state = self.lock();
         if state.ended {
-            return Pending::Unsent;
+            return Pending::unsent();
         }
         let is_idle = state.is_idle();
         write(&mut state.out);
         state.line.push_back(Place { left: count, slot: Arc::clone(&slot) });
-        if is_idle {
+        if is_idle || state.is_full() {
             state.write_now();
         }
         let driver = if state.out.is_empty() { None } else { state.resting.take() };
@@ -100,7 +101,7 @@ impl Shared {
         if let Some(driver) = driver {
             driver.wake();
         }
-        Pending::At(slot)
+        Pending::at(slot)
     }
 
     /// Ends it for callers, and gives back who waits.
@@ -127,11 +128,18 @@ impl State {
         self.line.is_empty() && self.out.is_empty() && !self.writing && self.resting.is_some()
     }
 
+    fn is_full(&self) -> bool {
+        self.out.len() >= FULL && !self.writing
+    }
+
     /// Writes what the socket takes now. What it does not take, also because it is broken, is left to the driver.
     fn write_now(&mut self) {
         let Some(writer) = &self.writer else { return };
         if let Ok(written) = writer.try_write(&self.out) {
             self.out.drain(..written.min(self.out.len()));
+        }
+        if self.out.is_empty() && self.out.capacity() > KEPT {
+            self.out = Vec::new();
         }
     }
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use crate::value::Value;
 
@@ -42,15 +42,13 @@ impl Answers {
     }
 }
 
-/// A place for the answers to one sending.
 #[derive(Debug)]
-pub(crate) struct Slot(Mutex<Stage>);
+pub(super) struct Slot(Mutex<Stage>);
 
 #[derive(Debug)]
 enum Stage {
     Waits { missing: usize, values: Vec<Value>, waker: Option<Waker> },
     Over(Result<Answers, Broken>),
-    Taken,
 }
 
 impl Slot {
@@ -89,20 +87,21 @@ impl Slot {
         waker
     }
 
+    /// Nobody waits here any more.
+    fn forget(&self) {
+        let stage = std::mem::replace(&mut *self.lock(), Stage::Over(Err(Broken::Unsent)));
+        // Unlocked: a waker may be the last that keeps its task.
+        drop(stage);
+    }
+
     fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Answers, Broken>> {
         let mut stage = self.lock();
-        if let Stage::Waits { waker, .. } = &mut *stage {
-            match waker {
-                Some(waker) => waker.clone_from(context.waker()),
-                None => *waker = Some(context.waker().clone()),
-            }
-            return Poll::Pending;
+        match &mut *stage {
+            Stage::Waits { waker: Some(waker), .. } => waker.clone_from(context.waker()),
+            Stage::Waits { waker, .. } => *waker = Some(context.waker().clone()),
+            Stage::Over(result) => return Poll::Ready(std::mem::replace(result, Err(Broken::Unsent))),
         }
-        match std::mem::replace(&mut *stage, Stage::Taken) {
-            Stage::Over(result) => Poll::Ready(result),
-            // Polled again after the end: nothing more will come.
-            _ => Poll::Ready(Err(Broken::Unsent)),
-        }
+        Poll::Pending
     }
 
     fn lock(&self) -> MutexGuard<'_, Stage> {
@@ -112,23 +111,51 @@ impl Slot {
 
 /// Answers on their way. Dropped, they are thrown away when they come; what was sent stays sent.
 #[derive(Debug)]
-pub(crate) enum Pending {
+pub(crate) struct Pending(Way);
+
+#[derive(Debug)]
+enum Way {
     /// They will come there.
-    At(Arc<Slot>),
-    /// Nothing was sent.
+    To(Arc<Slot>),
+    /// Nothing was sent, or all has been told.
     Unsent,
     /// Nothing was asked.
     Unasked,
 }
 
+impl Pending {
+    pub(super) fn at(slot: Arc<Slot>) -> Self {
+        Self(Way::To(slot))
+    }
+
+    pub(super) fn unsent() -> Self {
+        Self(Way::Unsent)
+    }
+
+    pub(super) fn unasked() -> Self {
+        Self(Way::Unasked)
+    }
+}
+
 impl Future for Pending {
     type Output = Result<Answers, Broken>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &*self {
-            Self::At(slot) => slot.poll(context),
-            Self::Unsent => Poll::Ready(Err(Broken::Unsent)),
-            Self::Unasked => Poll::Ready(Ok(Answers::Many(Vec::new()))),
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answered = match &self.0 {
+            Way::To(slot) => ready!(slot.poll(context)),
+            Way::Unsent => Err(Broken::Unsent),
+            Way::Unasked => Ok(Answers::Many(Vec::new())),
+        };
+        self.0 = Way::Unsent;
+        Poll::Ready(answered)
+    }
+}
+
+// The slot stays in the line, perhaps for long: whoever waited there is not kept with it.
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Way::To(slot) = &self.0 {
+            slot.forget();
         }
     }
 }
