@@ -126,17 +126,40 @@ fn nobody_overtakes_what_is_still_being_written() {
     on_a_runtime(async {
         let (wire, mut far) = ends(None).await;
         let much = Command::new("MUCH").arg(vec![b'x'; MUCH]).into();
-        let first = wire.send(&much);
         // Answered before it has come: for all that the line knows, nothing is under way.
-        far.write_all(b":1\r\n").await.unwrap();
-        assert_eq!(number(first.await), 1);
-        let second = wire.send(&command("LAST"));
-        let expected = [&much.bytes[..], &command("LAST").bytes].concat();
-        let mut bytes = vec![0; expected.len()];
-        far.read_exact(&mut bytes).await.unwrap();
+        let (mut pending, mut expected, mut bytes) = (wire.send(&much), much.bytes.clone(), Vec::new());
+        for length in [1, 20_000, 1, 20_000] {
+            far.write_all(b":1\r\n").await.unwrap();
+            assert_eq!(number(pending.await), 1);
+            // There is room again, and the next one finds it before the driver does.
+            let mut some = vec![0; 2 << 20];
+            far.read_exact(&mut some).await.unwrap();
+            bytes.append(&mut some);
+            tokio::task::yield_now().await;
+            let last = Command::new("LAST").arg(vec![b'y'; length]).into();
+            pending = wire.send(&last);
+            expected.extend_from_slice(&last.bytes);
+        }
+        let mut rest = vec![0; expected.len() - bytes.len()];
+        far.read_exact(&mut rest).await.unwrap();
+        bytes.append(&mut rest);
         assert!(bytes == expected, "torn or out of order");
-        far.write_all(b":2\r\n").await.unwrap();
-        assert_eq!(number(second.await), 2);
+    });
+}
+
+#[test]
+fn answers_that_come_torn_are_read_whole() {
+    on_a_runtime(async {
+        let (wire, mut far) = ends(None).await;
+        let (mut sent, mut answers) = (Vec::new(), Vec::new());
+        for at in 0..5_000 {
+            sent.push(wire.send(&command("A")));
+            answers.extend_from_slice(format!("$37\r\n{at:x<37}\r\n").as_bytes());
+        }
+        far.write_all(&answers).await.unwrap();
+        for (at, pending) in sent.into_iter().enumerate() {
+            assert_eq!(pending.await.unwrap().one(), Value::Bytes(format!("{at:x<37}").into_bytes()));
+        }
     });
 }
 
