@@ -96,8 +96,8 @@ impl RedisConfig {
 
     /// The way to the server; reads the certificates.
     pub(crate) fn route(&self) -> Result<Route, StoreError> {
-        let login = (self.user.clone(), self.password.clone(), self.db);
-        let route = Route::new(self.address.clone()).login(login.0, login.1, login.2).nodelay(self.nodelay);
+        let route = Route::new(self.address.clone()).nodelay(self.nodelay);
+        let route = route.login(self.user.clone(), self.password.clone(), self.db);
         if !matches!(self.address, Address::Tls(..)) {
             return Ok(route);
         }

@@ -84,7 +84,7 @@ impl Driver {
             if !state.out.is_empty() && !is_blocked {
                 continue;
             }
-            if state.deserted && state.line.is_empty() {
+            if state.deserted && !is_blocked {
                 return Poll::Ready(Broken::closed());
             }
             state.resting = Some(context.waker().clone());

@@ -18,6 +18,7 @@
 //! # Invariants
 //! - Commands reach the socket in the order in which they were handed in, and none is written twice.
 //! - Answers are given in that order too; whoever has gone leaves its slot in the line, and its answer is thrown away.
+//! - A connection that nobody can use and nobody waits at is closed, answered or not, once all is written.
 //! - Nothing is locked while a waker or an ear runs: either may send on the same wire.
 //! - Whatever a server sends, it costs a bounded amount of memory and no panic; what is no RESP ends the connection.
 

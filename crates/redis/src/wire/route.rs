@@ -82,12 +82,7 @@ impl Route {
 
     /// To whichever of the host's addresses answers first.
     async fn connect_tcp(&self, host: &str, port: u16) -> io::Result<TcpStream> {
-        let connect = |address: SocketAddr| -> Connecting {
-            Box::pin(async move {
-                let stream = TcpStream::connect(address).await?;
-                Ok(stream)
-            })
-        };
+        let connect = |address: SocketAddr| -> Connecting { Box::pin(TcpStream::connect(address)) };
         let stream = first(lookup_host((host, port)).await?.map(connect).collect()).await?;
         prepare(&stream, self.nodelay)?;
         Ok(stream)

@@ -20,7 +20,7 @@ const FULL: usize = 8 << 10;
 /// A buffer that has grown beyond this is not kept.
 const KEPT: usize = 1 << 20;
 
-/// A connection. With its last clone it ends, once all that was sent is answered.
+/// A connection. It ends when nobody can send on it and nobody waits for an answer, once all is written.
 #[derive(Clone)]
 pub(crate) struct Wire(Arc<Handle>);
 
@@ -44,7 +44,7 @@ pub(super) struct State {
     pub(super) resting: Option<Waker>,
     /// The driver has taken bytes that it could not write yet: nobody may write before it has.
     pub(super) writing: bool,
-    /// Nobody sends any more.
+    /// Nobody sends any more, and nobody waits.
     pub(super) deserted: bool,
     /// Nothing is sent any more.
     pub(super) ended: bool,
@@ -66,12 +66,22 @@ impl Wire {
 
     /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
     pub(crate) fn send_one(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.0.0.send(1, write)
+        self.put(1, write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.0.0.send(commands.count(), |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), |out| out.extend_from_slice(&commands.bytes))
+    }
+
+    fn put(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        if count == 0 {
+            return Pending::unasked();
+        }
+        match self.0.0.send(count, write) {
+            Some(slot) => Pending::at(slot, self.clone()),
+            None => Pending::unsent(),
+        }
     }
 
     /// Whether nothing can be sent any more. What was sent before may have been executed.
@@ -81,14 +91,12 @@ impl Wire {
 }
 
 impl Shared {
-    fn send(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        if count == 0 {
-            return Pending::unasked();
-        }
+    /// None if it has ended.
+    fn send(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Slot>> {
         let slot = Slot::new(count);
         let mut state = self.lock();
         if state.ended {
-            return Pending::unsent();
+            return None;
         }
         let is_idle = state.is_idle();
         write(&mut state.out);
@@ -101,7 +109,7 @@ impl Shared {
         if let Some(driver) = driver {
             driver.wake();
         }
-        Pending::at(slot)
+        Some(slot)
     }
 
     /// Ends it for callers, and gives back who waits.

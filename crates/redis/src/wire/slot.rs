@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use crate::value::Value;
 
-use super::Broken;
+use super::{Broken, Wire};
 
 /// The answers to what was sent together.
 #[derive(Debug)]
@@ -115,8 +115,8 @@ pub(crate) struct Pending(Way);
 
 #[derive(Debug)]
 enum Way {
-    /// They will come there.
-    To(Arc<Slot>),
+    /// They will come there; the wire is kept for them.
+    To { slot: Arc<Slot>, _wire: Wire },
     /// Nothing was sent, or all has been told.
     Unsent,
     /// Nothing was asked.
@@ -124,8 +124,8 @@ enum Way {
 }
 
 impl Pending {
-    pub(super) fn at(slot: Arc<Slot>) -> Self {
-        Self(Way::To(slot))
+    pub(super) fn at(slot: Arc<Slot>, wire: Wire) -> Self {
+        Self(Way::To { slot, _wire: wire })
     }
 
     pub(super) fn unsent() -> Self {
@@ -142,7 +142,7 @@ impl Future for Pending {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answered = match &self.0 {
-            Way::To(slot) => ready!(slot.poll(context)),
+            Way::To { slot, .. } => ready!(slot.poll(context)),
             Way::Unsent => Err(Broken::Unsent),
             Way::Unasked => Ok(Answers::Many(Vec::new())),
         };
@@ -154,7 +154,7 @@ impl Future for Pending {
 // The slot stays in the line, perhaps for long: whoever waited there is not kept with it.
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let Way::To(slot) = &self.0 {
+        if let Way::To { slot, .. } = &self.0 {
             slot.forget();
         }
     }

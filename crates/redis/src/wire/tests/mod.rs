@@ -1,4 +1,6 @@
-//! A wire and the other end of it, played by the test: order, endings, and who is told.
+//! A wire and the other end of it, played by the test: order, places in the line, and pushes. [`endings`] has the rest.
+
+mod endings;
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -178,45 +180,6 @@ fn whoever_has_gone_is_not_kept() {
     });
 }
 
-#[test]
-fn at_the_end_all_are_told_and_nothing_more_is_sent() {
-    for ending in ["", ":1\r\nHTTP/1.1 400 Bad Request\r\n", ":1\r\n:2", ":1\r\n$-7\r\n"] {
-        on_a_runtime(async {
-            let (told, heard) = channel();
-            let (wire, mut far) = ends(Some(Box::new(move |heard| told.send(format!("{heard:?}")).unwrap()))).await;
-            let (first, second) = (wire.send(&command("A")), wire.send(&command("B")));
-            assert_eq!(words(&mut far, 2).await, ["A", "B"]);
-            far.write_all(ending.as_bytes()).await.unwrap();
-            drop(far);
-            match first.await {
-                Ok(answers) => assert_eq!((answers.one(), ending.is_empty()), (Value::Int(1), false)),
-                Err(broken) => assert!(ending.is_empty(), "{broken}"),
-            }
-            let broken = second.await.unwrap_err();
-            let is_garbage = ending.contains("HTTP") || ending.contains('$');
-            assert_eq!(matches!(broken, Broken::Garbage(_)), is_garbage, "{ending:?}: {broken}");
-            assert!(!matches!(broken, Broken::Unsent), "it was sent");
-            assert!(wire.is_gone());
-            assert!(matches!(wire.send(&command("C")).await, Err(Broken::Unsent)), "nothing was sent");
-            assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["Gone"], "{ending:?}");
-        });
-    }
-}
-
-#[test]
-fn an_answer_to_nothing_ends_it() {
-    for told in ["-ERR max number of clients reached\r\n", "+HELLO\r\n"] {
-        on_a_runtime(async {
-            let (wire, mut far) = ends(None).await;
-            far.write_all(told.as_bytes()).await.unwrap();
-            while !wire.is_gone() {
-                tokio::task::yield_now().await;
-            }
-            assert!(matches!(wire.send(&command("A")).await, Err(Broken::Unsent)));
-        });
-    }
-}
-
 /// What an ear was told.
 fn listening() -> (Option<Ear>, Receiver<Heard>) {
     let (tell, heard) = channel();
@@ -242,54 +205,6 @@ fn pushes_go_to_the_ear_and_confirmations_to_those_who_asked() {
             matches!(&heard[..], [Heard::Message(one), Heard::Matched(two)] if one.len() == 2 && two.len() == 3),
             "{heard:?}"
         );
-    });
-}
-
-#[test]
-fn it_ends_with_its_last_handle_once_all_is_answered() {
-    on_a_runtime(async {
-        let (ear, heard) = listening();
-        let (wire, mut far) = ends(ear).await;
-        let (other, pending) = (wire.clone(), wire.send(&command("A")));
-        drop(wire);
-        assert_eq!(words(&mut far, 1).await, ["A"]);
-        drop(other);
-        tokio::task::yield_now().await;
-        assert!(heard.try_recv().is_err(), "somebody waits");
-        far.write_all(b":1\r\n").await.unwrap();
-        assert_eq!(number(pending.await), 1);
-        assert_eq!(far.read(&mut [0; 9]).await.unwrap(), 0, "it is closed");
-        assert!(matches!(heard.recv().unwrap(), Heard::Gone));
-    });
-}
-
-#[test]
-fn it_ends_with_its_runtime() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (ear, heard) = listening();
-    let (wire, far, pending) = runtime.block_on(async {
-        let (wire, mut far) = ends(ear).await;
-        let pending = wire.send(&command("A"));
-        assert_eq!(words(&mut far, 1).await, ["A"]);
-        (wire, far, pending)
-    });
-    drop((far, runtime));
-    assert!(matches!(heard.try_iter().collect::<Vec<_>>()[..], [Heard::Gone]));
-    assert!(wire.is_gone());
-    on_a_runtime(async move {
-        assert!(matches!(pending.await, Err(Broken::Io(_))), "it was sent");
-        assert!(matches!(wire.send(&command("B")).await, Err(Broken::Unsent)));
-    });
-}
-
-#[test]
-fn an_ear_that_panics_ends_it() {
-    on_a_runtime(async {
-        let (wire, mut far) = ends(Some(Box::new(|heard| assert!(matches!(heard, Heard::Gone), "as it should")))).await;
-        let pending = wire.send(&command("A"));
-        far.write_all(b">3\r\n+message\r\n+a\r\n+b\r\n:1\r\n").await.unwrap();
-        assert!(pending.await.is_err());
-        assert!(wire.is_gone());
     });
 }
 
