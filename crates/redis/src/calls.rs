@@ -93,8 +93,8 @@ fn leave_if_read_only(lane: &Lane, answered: &Answered) {
 
 /// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps: the other
 /// ways are futures of their own, made when they are needed.
+#[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
 pub(crate) fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> impl Future<Output = Result<Reply, StoreError>> {
-    // Not an `async fn`: that would keep its arguments twice.
     async move {
         let Some(sent) = send(&lane, &name, &op) else {
             return Box::pin(apply_apart(lane, name, op)).await;
