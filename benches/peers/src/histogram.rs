@@ -4,10 +4,15 @@
 
 use std::collections::BTreeMap;
 
+/// So many values are few.
+const FEW: usize = 16;
+
 /// How often each bucket was hit, and the largest value as it was.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
+    /// The buckets of the first values: a task among thousands has few, and should not be weighed with room for many.
+    few: Vec<usize>,
     pub max: u64,
 }
 
@@ -18,6 +23,14 @@ impl Histogram {
     }
 
     fn add_many(&mut self, bucket: usize, count: u64) {
+        if count == 1 && self.counts.is_empty() && self.few.len() < FEW {
+            return self.few.push(bucket);
+        }
+        std::mem::take(&mut self.few).into_iter().for_each(|bucket| self.count(bucket, 1));
+        self.count(bucket, count);
+    }
+
+    fn count(&mut self, bucket: usize, count: u64) {
         if self.counts.len() <= bucket {
             self.counts.resize(bucket + 1, 0);
         }
@@ -30,7 +43,7 @@ impl Histogram {
     }
 
     pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().sum::<u64>() + self.few.len() as u64
     }
 
     /// What a share of the values lies below, in nanoseconds; the middle of its bucket.
@@ -38,7 +51,7 @@ impl Histogram {
         let total = self.total();
         let wanted = ((total as f64 * part).ceil() as u64).clamp(1, total.max(1));
         let mut seen = 0;
-        let at = self.counts.iter().position(|count| {
+        let (at, _) = self.sparse().into_iter().find(|(_, count)| {
             seen += count;
             seen >= wanted
         })?;
@@ -47,11 +60,14 @@ impl Histogram {
 
     /// The buckets that were hit, as they are sent.
     pub fn sparse(&self) -> BTreeMap<usize, u64> {
-        self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
+        let counts = self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+        let mut buckets: BTreeMap<usize, u64> = counts.collect();
+        self.few.iter().for_each(|bucket| *buckets.entry(*bucket).or_default() += 1);
+        buckets
     }
 
     pub fn from_sparse(buckets: &BTreeMap<usize, u64>, max: u64) -> Self {
-        let mut histogram = Self { counts: Vec::new(), max };
+        let mut histogram = Self { max, ..Self::default() };
         buckets.iter().for_each(|(bucket, count)| histogram.add_many(*bucket, *count));
         histogram
     }

@@ -12,7 +12,7 @@ use bandog_core::holder::{ClientId, HolderId, PublicId};
 use bandog_core::lease::Lease;
 use bandog_core::lock::LossReason;
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Op, Parted, Release, Renew, Renewal};
+use bandog_core::op::{Body, Op, Parted, Release, ReleaseReply, Renew, Renewal};
 use bandog_core::store::StoreError;
 use bandog_core::token::Token;
 use siphasher::sip::SipHasher24;
@@ -167,7 +167,10 @@ impl Ticket {
         let place = self.place(locks);
         let op = Op::Release(Release { id: self.id, not_after: None, again: None });
         match self.ask(locks, op).await {
-            Ok(Body::Release(reply)) if reply.parted == Parted::Hold => Ok(()),
+            Ok(Body::Release(ReleaseReply { parted: Parted::Hold, .. })) => Ok(()),
+            Ok(Body::Release(ReleaseReply { parted: Parted::Revoked { reason }, .. })) => {
+                Err(ReleaseError::Lost { place, reason: LossReason::Revoked(reason.into()) })
+            }
             Ok(_) => Err(ReleaseError::Lost { place, reason: LossReason::Gone }),
             Err(source) => Err(ReleaseError::Store { place, source }),
         }

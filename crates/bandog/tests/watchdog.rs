@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use bandog::op::Op;
@@ -51,6 +52,28 @@ async fn released_holds_leave_the_watchdog() {
     fixed.release().await.unwrap();
     world.pass(secs(60)).await;
     assert_eq!((looks(), locks.health().holds), (12, 0));
+}
+
+#[tokio::test]
+async fn of_very_many_holds_each_round_looks_at_a_part() {
+    let world = World::far();
+    let far = world.far.clone().unwrap();
+    let locks = world.locks();
+    let mut guards = Vec::new();
+    for n in 0..25_000 {
+        guards.push(locks.mutex(format!("job:{n}")).lease(secs(600)).max_renewals(0).acquire().await.unwrap());
+    }
+    let mut looked_at = HashSet::new();
+    for round in 1..=3 {
+        far.log.lock().unwrap().clear();
+        world.pass(secs(5)).await;
+        let log = std::mem::take(&mut *far.log.lock().unwrap());
+        let named = log.into_iter().filter(|(_, _, op)| matches!(op, Op::Heartbeat(_))).map(|(_, name, _)| name);
+        let named: Vec<_> = named.collect();
+        assert!((7_000..10_000).contains(&named.len()), "a third: {} in round {round}", named.len());
+        looked_at.extend(named);
+    }
+    assert_eq!(looked_at.len(), 25_000, "and all of them in turn");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bandog::Locks;
+use bandog::{ConfigError, Locks};
 
 use crate::args::StoreArgs;
 use crate::exit::Exit;
@@ -32,7 +32,8 @@ impl<'a> Label<'a> {
 /// Who is at the keyboard, for the label of one who breaks locks: the history of a lock names people.
 pub(crate) fn user(usual: &str) -> String {
     let named = |name: &str| std::env::var(name).ok().filter(|user| !user.is_empty());
-    ["USER", "LOGNAME"].into_iter().find_map(named).unwrap_or_else(|| usual.to_owned())
+    let by_number = || nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten().map(|user| user.name);
+    ["USER", "LOGNAME"].into_iter().find_map(named).or_else(by_number).unwrap_or_else(|| usual.to_owned())
 }
 
 /// Where the locks are.
@@ -80,5 +81,19 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
         url = query::take(&url, "label").map_or(url, |(rest, _)| rest);
         builder = builder.label(text);
     }
-    builder.connect(&url).await.map_err(|error| Failure::of(error.kind(), &error))
+    builder.connect(&url).await.map_err(|error| unopened(&error))
+}
+
+/// Why a store was not opened.
+pub(crate) fn unopened(error: &ConfigError) -> Failure {
+    match error {
+        ConfigError::BadUrl { url, known } => {
+            // Only those that the command takes.
+            let known: Vec<&str> = known.iter().copied().filter(|known| !known.starts_with("memory:")).collect();
+            let text = format!("{url:?} names no store; there are {}", known.join(", "));
+            Failure::new(error.kind().as_str(), Exit::of(error.kind()), text).because("address")
+        }
+        ConfigError::BadAddress { .. } => Failure::of(error.kind(), error).because("address"),
+        _ => Failure::of(error.kind(), error),
+    }
 }

@@ -35,8 +35,19 @@ impl Kind {
         plain(of_reason.unwrap_or_else(|| self.section().map_or("", |section| section.paragraph("**Why**: "))))
     }
 
-    /// What to do about it, with the lock's name in the place of NAME.
+    /// What to do about it, with the lock's name in the place of NAME. Other commands would ask another store than one that was
+    /// given on the command line; it is not repeated, because it may have a password.
     pub(crate) fn advice(self, lock: Option<&str>) -> String {
+        let advice = self.usual_advice(lock);
+        let asks =
+            ["ls", "show", "break", "doctor", "run"].iter().any(|word| advice.contains(&format!("bandog {word}")));
+        match asks && shell::gives_store(std::env::args_os()) {
+            true => format!("{}; with the same --store.", advice.trim_end_matches('.')),
+            false => advice,
+        }
+    }
+
+    fn usual_advice(self, lock: Option<&str>) -> String {
         let of_reason = self.of_reason().and_then(|(_, advice)| advice);
         let advice = of_reason.unwrap_or_else(|| self.section().map_or("", |section| section.paragraph("**Do**: ")));
         let name = lock.map_or_else(|| "NAME".to_owned(), |lock| shell::argument(&harmless(lock)));

@@ -1,13 +1,15 @@
 //! Why the command ends early, and how that is said: what happened, why, and what to do.
 
+use std::error::Error;
 use std::fmt;
 
-use bandog::{ErrorKind, LossReason};
+use bandog::store::{StoreError, StoreErrorKind};
+use bandog::{ConfigError, ErrorKind, LossReason};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::explain::Kind;
-use crate::say::write;
+use crate::say::{write, write_wrapped};
 use crate::screen::{Ink, Screen};
 
 /// Why the command ends early: the code and the words.
@@ -33,8 +35,9 @@ impl Failure {
     }
 
     /// An error of the library.
-    pub(crate) fn of(kind: ErrorKind, error: &dyn fmt::Display) -> Self {
-        Self::new(kind.as_str(), Exit::of(kind), error.to_string())
+    pub(crate) fn of(kind: ErrorKind, error: &(dyn Error + 'static)) -> Self {
+        let reason = (kind == ErrorKind::Unavailable).then(|| unavailable(error)).flatten();
+        Self { exit: Exit::of(kind), kind: Kind { word: kind.as_str(), reason }, text: error.to_string(), lock: None }
     }
 
     /// A hold that was lost.
@@ -46,6 +49,12 @@ impl Failure {
     /// Nothing more needs to be said.
     pub(crate) fn said(exit: Exit) -> Self {
         Self::new("", exit, "")
+    }
+
+    /// One of the reasons that the kind has.
+    pub(crate) fn because(mut self, reason: &'static str) -> Self {
+        self.kind.reason = Some(reason);
+        self
     }
 
     /// About this lock.
@@ -65,11 +74,23 @@ impl Failure {
             explain_json(&mut error, *kind, lock.as_deref());
             return write(&format!("{error}\n"));
         }
-        write(&format!("bandog: {text}\n"));
+        write_wrapped(&format!("bandog: {text}"));
         if !quiet {
             write(&explanation(*kind, lock.as_deref()));
         }
     }
+}
+
+const UNREADY: &str = "unready";
+const UNOPENED: &str = "unopened";
+
+/// What `docs/errors.md` calls the reason for which a store is unavailable, if it has a line of its own.
+fn unavailable(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(ConfigError::Store { kind, .. }) = error.downcast_ref() {
+        return Some(if *kind == StoreErrorKind::Unready { UNREADY } else { UNOPENED });
+    }
+    let beneath = std::iter::successors(Some(error), |&error| error.source()).find_map(|error| error.downcast_ref());
+    beneath.filter(|error: &&StoreError| error.kind == StoreErrorKind::Unready).map(|_| UNREADY)
 }
 
 /// Why it happened and what to do: the lines under an error.
@@ -92,5 +113,30 @@ pub(crate) fn explain_json(object: &mut Value, kind: Kind, lock: Option<&str>) {
         object["why"] = kind.why().into();
         object["do"] = kind.advice(lock).into();
         object["more"] = format!("docs/errors.md#{}", kind.word).into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_of_an_unavailable_store_is_explained() {
+        for reason in [UNREADY, UNOPENED] {
+            let kind = Kind { word: "unavailable", reason: Some(reason) };
+            assert_ne!(kind.why(), Kind::from("unavailable").why(), "{reason} is not in docs/errors.md");
+            assert_ne!(kind.advice(None), Kind::from("unavailable").advice(None), "{reason} has no advice");
+        }
+        // `bandog doctor` says it too, and must not send people to itself.
+        assert!(!Kind { word: "unavailable", reason: Some(UNOPENED) }.advice(None).contains("doctor"));
+    }
+
+    #[test]
+    fn a_store_that_answers_is_told_from_one_that_is_away() {
+        let error = |kind| ConfigError::Store { store: "redis://x".to_owned(), kind, message: "no".to_owned() };
+        assert_eq!(unavailable(&error(StoreErrorKind::Unready)), Some(UNREADY));
+        assert_eq!(unavailable(&error(StoreErrorKind::Unavailable)), Some(UNOPENED));
+        assert_eq!(unavailable(&StoreError::not_executed(StoreErrorKind::Unready, "BUSY")), Some(UNREADY));
+        assert_eq!(unavailable(&StoreError::unknown("no answer")), None);
     }
 }

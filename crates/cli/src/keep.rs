@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bandog::{Clock, Hold, Locks, LossReason, Moment, ReleaseError};
+use bandog::{Clock, GuardState, Hold, LossReason, Moment, ReleaseError};
 
 use crate::args::{OnLost, Run};
 use crate::child::{Cause, Child, Ending, Happening, Respite, Status};
@@ -16,14 +16,12 @@ use crate::failure::Failure;
 use crate::held::Held;
 use crate::note::Note;
 use crate::say::Say;
-use crate::scene::Scene;
 use crate::signals::Interrupts;
 
 /// The lock and its rules while the child runs.
 pub(crate) struct Keep<'a> {
     args: &'a Run,
     say: &'a Say,
-    locks: &'a Locks,
     held: Held,
     hold: Hold,
     since: Moment,
@@ -32,17 +30,36 @@ pub(crate) struct Keep<'a> {
     respite: Respite,
     /// The latest end of the lease that was known.
     until: Moment,
+    /// The last look at the lease.
+    looked: Moment,
+    /// Whether this process stood still until the supervisor had to act. The command is lost then, whatever is renewed later.
+    stood: bool,
     ended: Option<Exit>,
+    /// Whether the loss was told, or is not to be.
+    told: bool,
 }
 
 impl<'a> Keep<'a> {
-    pub(crate) fn new(args: &'a Run, say: &'a Say, locks: &'a Locks, held: Held, respite: Respite) -> Self {
+    pub(crate) fn new(args: &'a Run, say: &'a Say, held: Held, respite: Respite) -> Self {
         let hold = held.hold();
         // Read before the lease: a pause in between makes the end too early, never too late.
         let since = now();
         let left = hold.remaining();
-        let tick = (left / 10).max(Duration::from_millis(5));
-        Self { args, say, locks, held, hold, since, tick, respite, until: since + left, ended: None }
+        let (until, tick) = (since + left, (left / 10).max(Duration::from_millis(5)));
+        Self {
+            args,
+            say,
+            held,
+            hold,
+            since,
+            tick,
+            respite,
+            until,
+            looked: since,
+            stood: false,
+            ended: None,
+            told: false,
+        }
     }
 
     /// Until when the lease is good, as far as is known.
@@ -79,7 +96,6 @@ impl<'a> Keep<'a> {
     async fn watch(&mut self, child: &mut Child) -> Ending {
         let hold = self.hold.clone();
         let mut lost = pin!(hold.lost());
-        let mut told = false;
         loop {
             let overdue = self.args.max_hold.filter(|_| self.ended.is_none()).map(|max| self.since + max);
             tokio::select! {
@@ -89,10 +105,7 @@ impl<'a> Keep<'a> {
                     Happening::Resumed => self.resumed(child).await,
                     _ => {}
                 },
-                reason = &mut lost, if !told => {
-                    told = true;
-                    self.lost(child, reason).await;
-                }
+                reason = &mut lost, if !self.told => self.lost(child, reason),
                 () = sleep_until(self.next_look()) => self.look(child),
                 () = sleep_until(overdue.unwrap_or(Moment::FAR)), if overdue.is_some() => self.overdue(child),
             }
@@ -102,13 +115,33 @@ impl<'a> Keep<'a> {
     /// Tells the supervisor of renewals; if none came in time, asks the child to end while there is time for it.
     fn look(&mut self, child: &mut Child) {
         let now = now();
-        self.until = self.until.max(now + self.hold.remaining());
+        self.renewed(now);
         child.keep(self.until);
         if self.danger() <= now && self.ended.is_none() && self.args.on_lost == OnLost::Term {
             self.ended = Some(Exit::Lost);
-            let why = "the store has not confirmed a renewal".to_owned();
-            self.note(&Note::Danger { why, grace: self.kill_at().since(now) });
+            self.note(&Note::Danger { reason: self.reason(), grace: self.kill_at().since(now) });
             child.end(self.kill_at());
+        }
+    }
+
+    /// Takes over what the guard knows of the lease, and notices when this process slept over its end.
+    fn renewed(&mut self, now: Moment) {
+        self.stood |= self.is_late(now);
+        (self.until, self.looked) = (self.until.max(now + self.hold.remaining()), now);
+    }
+
+    /// Whether the supervisor had to act while this process stood still: a look is due several times before that.
+    fn is_late(&self, now: Moment) -> bool {
+        let due = if self.args.on_lost == OnLost::Term { self.danger() } else { self.kill_at() };
+        due <= now && now.since(self.looked) > self.tick * 3
+    }
+
+    /// Why the lease could not be kept: as the guard has it, or else as far as can be seen from here.
+    fn reason(&self) -> LossReason {
+        match self.hold.state() {
+            GuardState::Lost { reason } if !matches!(reason, LossReason::Expired | LossReason::Unreachable) => reason,
+            _ if self.stood => LossReason::Expired,
+            _ => LossReason::Unreachable,
         }
     }
 
@@ -126,8 +159,9 @@ impl<'a> Keep<'a> {
         if self.ended.is_none() && danger > now { danger.min(now + self.tick) } else { now + self.tick }
     }
 
-    /// Ends the child, then tells why: who was ended at once may have to ask the store.
-    async fn lost(&mut self, child: &mut Child, reason: LossReason) {
+    /// Ends the child, then tells why.
+    fn lost(&mut self, child: &mut Child, reason: LossReason) {
+        self.told = true;
         let exit = if reason == LossReason::MaxHold { Exit::MaxHold } else { Exit::Lost };
         let (first, held) = (self.ended.is_none(), now().since(self.since));
         self.ended.get_or_insert(exit);
@@ -144,7 +178,6 @@ impl<'a> Keep<'a> {
             OnLost::Notify => "the command goes on without it",
             OnLost::Ignore => return,
         };
-        let reason = Scene::why_lost(self.locks, &self.args.lock.name, self.hold.holder(), reason).await;
         self.note(&Note::Lost { reason, held, action });
     }
 
@@ -176,17 +209,22 @@ impl<'a> Keep<'a> {
 
     async fn renew(&mut self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.held.renew()).await;
-        let now = now();
-        self.until = self.until.max(now + self.hold.remaining());
+        self.renewed(now());
     }
 
     fn exit(&mut self, ending: Ending) -> Exit {
         if ending.cause == Cause::Lease {
-            if self.ended.is_none() {
-                let (reason, held) = (LossReason::Expired, now().since(self.since));
-                self.note(&Note::Lost { reason, held, action: "the command was stopped" });
-            }
-            return *self.ended.get_or_insert(Exit::Lost);
+            self.ended.get_or_insert(Exit::Lost);
+        }
+        if self.ended == Some(Exit::Lost) && !self.told {
+            let now = now();
+            // The supervisor may be faster than the look that is due.
+            self.stood |= self.is_late(now);
+            let (reason, held) = (self.reason(), now.since(self.since));
+            self.note(&Note::Lost { reason, held, action: "the command was stopped" });
+        }
+        if ending.cause == Cause::Lease {
+            return self.ended.unwrap_or(Exit::Lost);
         }
         match (self.ended, ending.status) {
             (Some(Exit::Lost), status) if self.args.on_lost == OnLost::Ignore => of(status),
@@ -217,7 +255,6 @@ impl<'a> Keep<'a> {
             Ok(()) => say.note(name, &Note::Released { held }),
             Err(_) if self.ended.is_some() => {}
             Err(ReleaseError::Lost { reason, .. }) if self.args.on_lost != OnLost::Ignore => {
-                let reason = Scene::why_lost(self.locks, name, self.hold.holder(), reason).await;
                 say.note(name, &Note::Lost { reason, held, action: "the command had ended" });
                 return Exit::Lost;
             }

@@ -16,6 +16,7 @@ mod grace;
 mod held;
 mod keep;
 mod ls;
+mod mistake;
 mod note;
 mod pages;
 mod peek;
@@ -70,6 +71,10 @@ fn wants_json(args: &[OsString]) -> bool {
     args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json")
 }
 
+fn wants_quiet(args: &[OsString]) -> bool {
+    args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "-q" || arg == "--quiet")
+}
+
 fn is_dflock(args: &[OsString]) -> bool {
     args.first().and_then(|name| Path::new(name).file_name()).is_some_and(|name| name == "dflock")
 }
@@ -84,30 +89,10 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
         let _ = error.print();
         return exit;
     }
-    // Its tip would make an option the command.
-    let told = error.render().to_string();
-    let told: Vec<&str> = told.lines().filter(|line| !line.contains("tip: to pass")).collect();
-    let mut text = told.join("\n").replace("\n\n\n", "\n\n").trim_start_matches("error: ").trim_end().to_owned();
-    text = text.split(' ').map(without_ticket).collect::<Vec<_>>().join(" ");
-    if args.get(1).is_some_and(|arg| arg == "renew" || arg == "release") && error.kind() == ErrorKind::UnknownArgument {
-        text = format!("{text}\nA ticket comes from BANDOG_TICKET or standard input, never from the arguments.");
-    }
-    if let Some(variable) = settings::variable_at_fault(error) {
-        text = format!("{text}\nThe value is that of the environment variable {variable}.");
-    }
-    let is_run = args.get(1).is_some_and(|arg| arg == "run") && !args.contains(&"--".into());
-    if is_run && error.kind() == ErrorKind::UnknownArgument {
-        text = format!("{text}\nThe command comes after two dashes: bandog run NAME -- COMMAND [ARG]...");
-    }
-    let failure = Failure::usage(text);
-    // It has explained itself.
-    failure.say(wants_json(args), true);
+    let json = wants_json(args);
+    let failure = Failure::usage(mistake::text(error, args, json));
+    failure.say(json, wants_quiet(args));
     failure.exit
-}
-
-/// A ticket is a secret, also where it does not belong.
-fn without_ticket(word: &str) -> String {
-    word.find("bandog1-").map_or_else(|| word.to_owned(), |at| format!("{}bandog1-…'", &word[..at]))
 }
 
 fn perform(cli: &Cli, settings: &Settings) -> Exit {

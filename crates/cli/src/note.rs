@@ -17,7 +17,7 @@ pub(crate) enum Note {
     Interrupted { signal: i32 },
     Acquired { token: Token, holder: Option<PublicId>, waited: Duration },
     Started { pid: u32 },
-    Danger { why: String, grace: Duration },
+    Danger { reason: LossReason, grace: Duration },
     Lost { reason: LossReason, held: Duration, action: &'static str },
     MaxHold { limit: Duration, grace: Duration },
     Stopped,
@@ -58,7 +58,9 @@ impl Note {
         match self {
             Self::Busy { waited: None, .. } => "busy".into(),
             Self::Busy { waited: Some(_), .. } => "timeout".into(),
-            Self::Lost { reason, .. } => Kind { word: "lost", reason: Some(reason.as_str()) },
+            Self::Lost { reason, .. } | Self::Danger { reason, .. } => {
+                Kind { word: "lost", reason: Some(reason.as_str()) }
+            }
             Self::MaxHold { .. } => "max_hold".into(),
             Self::Unreleased { .. } => "unconfirmed".into(),
             _ => "".into(),
@@ -73,12 +75,13 @@ impl Note {
             Self::Interrupted { signal } => format!("interrupted by signal {signal}"),
             Self::Acquired { token, waited, .. } => format!("acquired after {}, token {token}", short(*waited)),
             Self::Started { pid } => format!("started, process {pid}"),
-            Self::Danger { why, grace } => {
+            Self::Danger { reason, grace } => {
+                let why = danger(reason);
                 format!("about to be lost: {why}; the command has {} to end (TERM sent, then KILL)", short(*grace))
             }
             Self::Lost { reason, held, action } => {
                 let (at, held) = (time_words(wall_micros()), short(*held));
-                format!("lost: {reason}; held for {held} until {at}; {action}")
+                format!("lost: {reason}; begun {held} ago, noticed at {at}; {action}")
             }
             Self::MaxHold { limit, grace } => {
                 let limit = short(*limit);
@@ -115,7 +118,10 @@ impl Note {
                 ("acquired", json!({ "token": token.to_string(), "holder": holder, "waited_ms": millis(*waited) }))
             }
             Self::Started { pid } => ("started", json!({ "pid": pid })),
-            Self::Danger { why, grace } => ("danger", json!({ "reason": why, "grace_ms": millis(*grace) })),
+            Self::Danger { reason, grace } => {
+                let (why, word) = (danger(reason), reason.as_str());
+                ("danger", json!({ "reason": why, "reason_kind": word, "grace_ms": millis(*grace) }))
+            }
             Self::Lost { reason, held, action } => {
                 let (at, held) = (time(wall_micros()), millis(*held));
                 let (word, reason) = (reason.as_str(), reason.to_string());
@@ -131,6 +137,15 @@ impl Note {
             Self::Released { held } => ("released", json!({ "held_ms": millis(*held) })),
             Self::Unreleased { error } => ("unreleased", json!({ "error": error })),
         }
+    }
+}
+
+/// What threatens a lease that is not over yet.
+fn danger(reason: &LossReason) -> String {
+    match reason {
+        LossReason::Unreachable => "the store has not confirmed a renewal".to_owned(),
+        LossReason::Expired => "this process stood still, and has not renewed the lease since".to_owned(),
+        reason => reason.to_string(),
     }
 }
 

@@ -43,7 +43,7 @@ async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: V
         return Err(wait.interrupted(signal));
     }
     let prepared = prepared.map_err(|error| not_started(&error))?;
-    let (keep, child) = start(locks, args, say, got, prepared, respite).await?;
+    let (keep, child) = start(args, say, got, prepared, respite).await?;
     // Signals are passed on to the command now. One that came a moment before is known only here.
     keep.through(child, interrupts.caught()).await
 }
@@ -57,7 +57,6 @@ async fn confirm(got: &Got, lease: Duration) -> Result<(), Failure> {
 }
 
 async fn start<'a>(
-    locks: &'a Locks,
     args: &'a Run,
     say: &'a Say,
     got: Got,
@@ -69,7 +68,7 @@ async fn start<'a>(
     prepared.set("BANDOG_HOLDER", hold.holder().map(|id| id.to_string()).unwrap_or_default());
     prepared.set("BANDOG_TOKEN", hold.token().to_string());
     prepared.set("BANDOG_WAITED_MS", got.waited.as_millis().to_string());
-    let keep = Keep::new(args, say, locks, got.held, respite);
+    let keep = Keep::new(args, say, got.held, respite);
     let child = prepared.start(keep.until()).await.map_err(|error| not_started(&error))?;
     Ok((keep, child))
 }

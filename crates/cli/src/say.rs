@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::args;
 use crate::failure::{self, Failure};
 use crate::note::{Note, Weight};
-use crate::screen::harmless;
+use crate::screen::{Screen, harmless};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Talk {
@@ -61,7 +61,7 @@ impl Say {
             failure::explain_json(&mut object, kind, Some(lock));
             return write(&format!("{object}\n"));
         }
-        write(&format!("bandog: {}: {}\n", harmless(lock), note.words()));
+        write_wrapped(&format!("bandog: {}: {}", harmless(lock), note.words()));
         if self.talk > Talk::Quiet {
             write(&failure::explanation(kind, Some(lock)));
         }
@@ -119,6 +119,12 @@ impl Say {
         if self.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") }?;
         out.flush()
     }
+}
+
+/// Lines that a narrow terminal does not break within words.
+pub(crate) fn write_wrapped(text: &str) {
+    let screen = Screen::stderr();
+    text.split('\n').for_each(|line| write(&format!("{}\n", screen.wrap(line, 2))));
 }
 
 /// A closed standard error is no reason to stop.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use bandog::op::RecordView;
-use bandog::{Locks, LossReason, PublicId, Who};
+use bandog::{Locks, Who};
 use serde_json::{Value, json};
 
 use crate::entry::{Holding, wall_micros};
@@ -29,21 +29,6 @@ impl Scene {
             Ok(Ok(Some(info))) => Self::read(&info.record, wall_micros(), std::process::id()),
             _ => Self::default(),
         }
-    }
-
-    /// Why a hold was lost, if the store knows better: one that was ended at once may not have been told.
-    pub(crate) async fn why_lost(
-        locks: &Locks,
-        name: &str,
-        holder: Option<PublicId>,
-        reason: LossReason,
-    ) -> LossReason {
-        if reason != LossReason::Gone {
-            return reason;
-        }
-        let Ok(Ok(Some(info))) = tokio::time::timeout(PATIENCE, locks.inspect(name)).await else { return reason };
-        let ours = info.record.revocations.iter().rev().find(|revocation| Some(revocation.holder) == holder);
-        ours.map_or(reason, |revocation| LossReason::Revoked(revocation.reason.as_str().into()))
     }
 
     fn read(record: &RecordView, now: u64, pid: u32) -> Self {
@@ -115,7 +100,7 @@ fn ordinal(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bandog::{Mode, Token};
+    use bandog::{Mode, PublicId, Token};
 
     use super::*;
 

@@ -1,5 +1,7 @@
 //! Words as a shell takes them back: for advice that people paste.
 
+use std::ffi::OsString;
+
 /// The word, in quotes where it needs them.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "_./:@%+=,-".contains(sign);
@@ -12,6 +14,12 @@ pub(crate) fn quoted(word: &str) -> String {
 /// The same for the name of a lock in a command line of ours, where a dash would begin an option.
 pub(crate) fn argument(word: &str) -> String {
     if word.starts_with('-') { format!("-- {}", quoted(word)) } else { quoted(word) }
+}
+
+/// Whether a command line of ours names a store.
+pub(crate) fn gives_store(args: impl Iterator<Item = OsString>) -> bool {
+    let mut ours = args.take_while(|arg| arg != "--");
+    ours.any(|arg| arg == "--store" || arg.as_encoded_bytes().starts_with(b"--store="))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::io::{IsTerminal, Read};
 
-use bandog::{Locks, LossReason, ReleaseError, RenewError, Ticket};
+use bandog::{Locks, ReleaseError, RenewError, Ticket};
 use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
@@ -16,7 +16,6 @@ use crate::held::Request;
 use crate::note::millis;
 use crate::peek;
 use crate::say::Say;
-use crate::scene::Scene;
 use crate::screen::harmless;
 use crate::settings::Settings;
 use crate::signals::Interrupts;
@@ -78,9 +77,9 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
         Err(error) => {
             let said = error.to_string();
             let RenewError::Lost { reason, .. } = error else {
-                return Err(Failure::of(error.kind(), &said).about(ticket.name()));
+                return Err(Failure::of(error.kind(), &error).about(ticket.name()));
             };
-            return Err(lost(&locks, &ticket, said, reason).await);
+            return Err(Failure::lost(&reason, &said).about(ticket.name()));
         }
     };
     if say.is_wordy() {
@@ -97,9 +96,9 @@ pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Re
     if let Err(error) = ticket.release(&locks).await {
         let said = error.to_string();
         let ReleaseError::Lost { reason, .. } = error else {
-            return Err(Failure::of(error.kind(), &said).about(ticket.name()));
+            return Err(Failure::of(error.kind(), &error).about(ticket.name()));
         };
-        return Err(lost(&locks, &ticket, said, reason).await);
+        return Err(Failure::lost(&reason, &said).about(ticket.name()));
     }
     if say.is_wordy() {
         let json = json!({ "lock": ticket.name(), "released": true });
@@ -107,13 +106,6 @@ pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Re
         say.answer(&text, &json).map_err(|error| Failure::new("output", Exit::Unavailable, error.to_string()))?;
     }
     Ok(Exit::Fine)
-}
-
-/// The ticket's hold was lost, for this reason, unless the store knows a better one.
-async fn lost(locks: &Locks, ticket: &Ticket, said: String, reason: LossReason) -> Failure {
-    let known = Scene::why_lost(locks, ticket.name(), Some(ticket.holder()), reason.clone()).await;
-    let text = said.replace(&reason.to_string(), &known.to_string());
-    Failure::lost(&known, &text).about(ticket.name())
 }
 
 /// The ticket from the environment, else from standard input. Two that differ are a mistake, and not ours to settle.

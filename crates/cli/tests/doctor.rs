@@ -64,6 +64,10 @@ fn says(server: &Server, url: &str, codes: [i32; 2], texts: &[&str]) {
         "\nCONFIG SET lasts until the server restarts; CONFIG REWRITE, or the same line in redis.conf, keeps it.\n";
     assert_eq!(answer.contains("change: CONFIG SET "), answer.ends_with(note), "{answer}");
     let json = out(&doctor(server, url, &["--json"]));
+    for remark in json.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()) {
+        let is_well = remark["event"] == "summary" || remark["fitness"] == "fine";
+        assert!(is_well || remark["change"].is_string(), "not fine, and nothing to change: {remark}");
+    }
     let summary: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
     let told = summary["note"].as_str().map(|told| format!("\n{told}\n"));
     assert_eq!(told.as_deref(), answer.ends_with(note).then_some(note), "{summary}");
@@ -90,6 +94,11 @@ fn prepared(server: Server, words: &[&str]) -> Server {
     server
 }
 
+fn busy(server: Server) -> Server {
+    server.keep_busy();
+    server
+}
+
 const RULE: &str = "ACL SETUSER locker on >secret ~lock:* resetchannels &lock:inbox:* +eval +evalsha +script|load +time +exists +hget +hmget \
      +hkeys +hset +hdel +del +pexpireat +publish +subscribe +unsubscribe +info +scan +ping";
 
@@ -106,7 +115,13 @@ servers! {
     a_server_that_saves_nothing_is_risky: Server::with(&["--maxmemory", "256mb"]), Server::url, [0, 1],
         ["! persistence    nothing is saved", "change: CONFIG SET appendonly yes", "19 fine, 1 risky, 0 wrong"];
     a_replica_without_a_master_is_wrong: good_but(&["--replicaof", "127.0.0.1", "1"]), Server::url, [1, 1],
-        ["✗ role           it is a slave", "change: use its master: redis://127.0.0.1:1", "✗ locking        "];
+        ["✗ role           it is a replica", "change: use its master: redis://127.0.0.1:1", "✗ locking        "];
+    a_replica_that_serves_nothing_is_wrong:
+        prepared(good_but(&["--replicaof", "127.0.0.1", "1"]), &["CONFIG SET replica-serve-stale-data no"]),
+        Server::url, [1, 1], ["✗ role           it is a replica", "✗ locking        ", "MASTERDOWN", "change: see role"];
+    a_server_that_is_busy_with_a_script_is_wrong: busy(good_but(&[])), Server::url, [1, 1],
+        ["✗ locking        a lock could not be tried: TIME is refused (BUSY", "change: SCRIPT KILL",
+         "? latency        PING is refused (BUSY", "? clock          TIME is refused (BUSY"];
     a_server_that_waits_for_replicas_is_wrong: good_but(&["--min-replicas-to-write", "1"]), Server::url, [1, 1],
         ["✗ replication    0 good replicas", "NOREPLICAS"];
     a_user_without_a_command_is_wrong: prepared(good_but(&[]), &[&RULE.replace("+hset ", "")]), user, [1, 1],

@@ -53,6 +53,37 @@ fn a_command_runs_under_a_lock_of_a_redis_server() {
     assert!(!said(&wrong).contains("s3cret"), "{}", said(&wrong));
 }
 
+/// What a command says of a server without a password that it cannot use.
+fn unavailable(server: &Server, words: &[&str]) -> String {
+    let mut command = bandog(server, "", words);
+    let output = command.env("BANDOG_STORE", server.unix_url()).env("BANDOG_UNAVAILABLE_AFTER", "300ms").output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(69), "{}", said(&output));
+    said(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_server_that_answers_and_cannot_serve_is_told_from_one_that_is_away() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::with(&["--min-replicas-to-write", "1"]);
+    let told = unavailable(&server, &["run", "job", "--", "true"]);
+    assert!(told.contains("NOREPLICAS") && told.contains("why: it answers, but cannot serve now"), "{told}");
+    let (message, _) = told.split_once(" why: ").unwrap();
+    let named = [&server.unix_url(), "\"job\""].map(|word| message.matches(word).count());
+    assert_eq!(named, [1, 1], "lock and store are named once: {message}");
+
+    server.keep_busy();
+    let told = unavailable(&server, &["ls"]);
+    assert!(told.contains("BUSY") && told.contains("why: it answers") && told.contains("SCRIPT KILL"), "{told}");
+
+    server.kill();
+    let told = unavailable(&server, &["doctor"]);
+    assert!(told.contains("why: nothing listens there") && told.contains("is an error at once"), "{told}");
+    assert!(!told.contains("bandog doctor"), "{told}");
+}
+
 /// A watch with notices, looking so rarely that looks tell nothing.
 fn watch(server: &Server, query: &str, every: &str) -> (Child, Lines) {
     let mut watch = bandog(server, PASSWORD, &["watch", "--json", "--every", every]);

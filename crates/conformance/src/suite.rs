@@ -32,6 +32,7 @@ macro_rules! __promises {
             }
             calls {
                 a_batch_equals_single_calls
+                many_renewals_equal_single_ones
                 an_empty_batch_is_answered
                 two_lanes_see_one_record
                 pushes_cross_lanes
@@ -167,6 +168,11 @@ macro_rules! __promises {
                 a_holder_is_asked
                 a_revoked_hold_ends_with_its_lease
                 a_hold_is_ended_now
+                a_hold_that_was_ended_is_told_why
+                a_hold_that_was_asked_for_is_told_why
+                a_change_of_an_ended_hold_is_told_why
+                permits_that_were_ended_are_told_why
+                a_revocation_that_is_forgotten_is_not_told
                 a_revocation_names_its_target
                 one_of_many_is_revoked
                 a_revocation_is_on_record

@@ -1,7 +1,7 @@
 //! What an examination of a store finds. Each store examines itself; `bandog::checkup` and `bandog doctor` show it.
 //!
 //! A store has one [`Check`] per thing that it looks at, and a check makes one [`Remark`]: what was seen and how fit that is. Why
-//! it matters to locks belongs to the check, the line to change to the remark.
+//! it matters to locks belongs to the check, the line to change to the remark: what is not fine is a [`Finding`] until it has one.
 
 use std::fmt;
 use std::time::Duration;
@@ -73,23 +73,46 @@ impl Check {
     }
 
     /// It could not be seen, and why not.
-    pub fn unknown(self, saw: impl Into<String>) -> Remark {
-        self.remark(Fitness::Unknown, saw)
+    pub fn unknown(self, saw: impl Into<String>) -> Finding {
+        Finding(self.remark(Fitness::Unknown, saw))
     }
 
     /// It can do harm when something else goes wrong.
-    pub fn risky(self, saw: impl Into<String>) -> Remark {
-        self.remark(Fitness::Risky, saw)
+    pub fn risky(self, saw: impl Into<String>) -> Finding {
+        Finding(self.remark(Fitness::Risky, saw))
     }
 
     /// It does harm.
-    pub fn wrong(self, saw: impl Into<String>) -> Remark {
-        self.remark(Fitness::Wrong, saw)
+    pub fn wrong(self, saw: impl Into<String>) -> Finding {
+        Finding(self.remark(Fitness::Wrong, saw))
     }
 
-    /// As fit as somebody has judged.
-    pub fn remark(self, fitness: Fitness, saw: impl Into<String>) -> Remark {
+    fn remark(self, fitness: Fitness, saw: impl Into<String>) -> Remark {
         Remark { about: self.about, fitness, saw: saw.into(), why: self.why.to_owned(), change: None }
+    }
+}
+
+/// Something that is not fine. It becomes a remark only with what to do about it, so that none is told without.
+///
+/// ```
+/// use bandog_core::checkup::Check;
+/// const TIMEOUT: Check = Check::new("timeout", "connections are cut");
+/// let remark = TIMEOUT.risky("timeout is 5").change("CONFIG SET timeout 0");
+/// assert_eq!(remark.change.as_deref(), Some("CONFIG SET timeout 0"));
+/// ```
+///
+/// ```compile_fail,E0308
+/// use bandog_core::checkup::{Check, Remark};
+/// let remark: Remark = Check::new("timeout", "connections are cut").risky("timeout is 5");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "it is told only with the line to change"]
+pub struct Finding(Remark);
+
+impl Finding {
+    /// With the line to change, or where to look for it.
+    pub fn change(self, line: impl Into<String>) -> Remark {
+        Remark { change: Some(line.into()), ..self.0 }
     }
 }
 
@@ -105,17 +128,8 @@ pub struct Remark {
     pub saw: String,
     /// Why it matters to locks.
     pub why: String,
-    /// The line to change, as it is typed; nothing where there is none.
+    /// The line to change, as it is typed, or where to look for it; nothing where it is fine.
     pub change: Option<String>,
-}
-
-impl Remark {
-    /// The same, with the line to change.
-    #[must_use]
-    pub fn change(mut self, line: impl Into<String>) -> Self {
-        self.change = Some(line.into());
-        self
-    }
 }
 
 /// All that was seen of one store.
@@ -124,7 +138,8 @@ impl Remark {
 /// use bandog_core::checkup::{Check, Checkup, Fitness};
 /// let mut checkup = Checkup::of("redis://db.example:6379/0");
 /// assert_eq!(checkup.worst(), Fitness::Fine);
-/// checkup.remarks.push(Check::new("timeout", "connections are cut").risky("timeout is 5"));
+/// const TIMEOUT: Check = Check::new("timeout", "connections are cut");
+/// checkup.remarks.push(TIMEOUT.risky("timeout is 5").change("CONFIG SET timeout 0"));
 /// assert_eq!((checkup.worst(), checkup.count(Fitness::Risky)), (Fitness::Risky, 1));
 /// assert_eq!(checkup.about("timeout").unwrap().saw, "timeout is 5");
 /// ```

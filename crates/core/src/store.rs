@@ -186,7 +186,7 @@ impl StoreError {
 
     /// Whether trying again can help.
     pub fn is_transient(&self) -> bool {
-        self.kind == StoreErrorKind::Unavailable
+        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Unready)
     }
 }
 
@@ -196,6 +196,8 @@ impl StoreError {
 pub enum StoreErrorKind {
     /// Cannot be reached or does not answer now; it may later.
     Unavailable,
+    /// Answers, but cannot serve now (busy, loading, short of replicas); it may later.
+    Unready,
     /// Refuses us: credentials or permissions.
     Denied,
     /// Answers, but is not fit for locks (wrong role, read-only, out of memory, foreign data at our key).

@@ -110,6 +110,8 @@ bugs! {
     AnySuccessor,
     /// The store lets a claim follow a hold that was revoked.
     RevokedComesBack,
+    /// The store does not tell those who come too late that their hold was revoked.
+    RevocationUntold,
     /// A look at the record revives a hold that was lost.
     LookRevives,
     /// A look at the record moves the deadline, counted from its answer.

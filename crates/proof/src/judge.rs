@@ -22,6 +22,9 @@ pub fn judge(plan: &Plan, played: &Played) -> Option<Failure> {
     if let Some(story) = &played.undone {
         return Some(Failure { promise: "a loss is final, or undone with proof", story: story.clone() });
     }
+    if let Some(story) = &played.untold {
+        return Some(Failure { promise: "who was revoked is told so", story: story.clone() });
+    }
     let report = played.history.check();
     let belief = [
         ("exclusion of belief: overlap", &report.overlap),

@@ -17,7 +17,7 @@ const PATIENCE: u64 = 1000;
 /// A mistake in words, and as what stands in the scripts and what stands there instead.
 type Mistake = (&'static str, &'static [(&'static str, &'static str)]);
 
-const MISTAKES: [Mistake; 15] = [
+const MISTAKES: [Mistake; 16] = [
     (
         "a release ends whoever holds",
         &[
@@ -53,6 +53,10 @@ const MISTAKES: [Mistake; 15] = [
     ("whoever joins goes to the front", &[("waiting > 0 and head or place, place,", "place, place,")]),
     ("a claim follows any stamp", &[("if c.after and c.after ~= last then", "if false then")]),
     ("a claim follows a hold that was revoked", &[("if stamp == c.after then", "if false then")]),
+    (
+        "who was revoked is not told when it comes too late",
+        &[("reply[#reply + 1] = r.audit > 0 and f.get('v') or nil", "")],
+    ),
     ("the last in the queue leaves and stays the tail", &[("    r.tail = before\n", "")]),
 ];
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
+use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
 use bandog_core::op::{Claim, Op, Release, Reply};
 use bandog_core::store::StoreError;
@@ -13,6 +14,7 @@ use bandog_core::token::Stamp;
 use crate::announce;
 use crate::clock::{self, Written};
 use crate::codec::{Codec, How};
+use crate::renewals;
 use crate::topology::{Answered, Lane, Sent, unreadable};
 use crate::value::{Value, Wrong};
 use crate::wire::Packed;
@@ -21,9 +23,9 @@ use crate::wire::Packed;
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) value: Value,
-    run: RunId,
-    sent: Moment,
-    received: Moment,
+    pub(crate) run: RunId,
+    pub(crate) sent: Moment,
+    pub(crate) received: Moment,
 }
 
 impl Outcome {
@@ -39,6 +41,8 @@ pub(crate) enum Asked<'a> {
     Op(&'a LockName, Cow<'a, Op>),
     /// To show a lock for a listing.
     Peek(&'a LockName),
+    /// To renew many holds for the same lease.
+    Renewals(Lease, &'a [(LockName, Op)]),
 }
 
 impl Asked<'_> {
@@ -46,6 +50,7 @@ impl Asked<'_> {
         match self {
             Self::Op(name, op) => codec.write(how, name, op, out),
             Self::Peek(name) => codec.write_peek(how, name, out),
+            Self::Renewals(lease, asked) => codec.write_renewals(how, *lease, renewals::holds(asked), out),
         }
     }
 }
@@ -145,7 +150,7 @@ fn written(floor: Option<Stamp>, has_claims: bool) -> Written {
     if has_claims { Written::Above(floor) } else { Written::WithoutClaims }
 }
 
-fn missing() -> StoreError {
+pub(crate) fn missing() -> StoreError {
     StoreError::unknown("the store gave no answer")
 }
 
@@ -156,10 +161,11 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
     }
     let floor = lane.shared.site.clock.floor(clock::now);
     let written = written(floor, asked.iter().any(|(_, op)| claims(op)));
-    let calls: Vec<_> = asked.iter().map(|(name, op)| Asked::Op(name, floored(op, floor))).collect();
+    let bundles = renewals::bundles(asked);
+    let calls: Vec<_> = bundles.iter().map(|bundle| bundle.asked(floor)).collect();
     let mut replies = Vec::with_capacity(asked.len());
-    for (outcome, (name, op)) in run(lane, written, &calls).await.into_iter().zip(asked) {
-        replies.push(outcome.and_then(|outcome| read(lane, name, op, outcome)));
+    for (outcome, bundle) in run(lane, written, &calls).await.into_iter().zip(bundles) {
+        bundle.read(lane, outcome, &mut replies).await;
     }
     for (reply, (name, _)) in replies.iter_mut().zip(asked) {
         if let Ok(reply) = reply {
@@ -180,7 +186,7 @@ async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
 }
 
 /// Reads an answer, and tells of a release if there is one to tell.
-fn read(lane: &Arc<Lane>, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
+pub(crate) fn read(lane: &Arc<Lane>, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
     let site = &lane.shared.site;
     let Outcome { value, run, sent, received } = outcome;
     let wrong = |wrong: Wrong| unreadable(&site.config, Some(name), wrong);
@@ -205,7 +211,7 @@ fn claim(op: &mut Op) -> Option<&mut Claim> {
 }
 
 /// The operation, its claim's stamp above `floor`.
-fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
+pub(crate) fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
     if floor.is_none() {
         return Cow::Borrowed(op);
     }

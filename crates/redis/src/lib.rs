@@ -38,6 +38,7 @@ mod inbox;
 mod keys;
 mod list;
 mod notices;
+mod renewals;
 mod script;
 mod store;
 mod topology;

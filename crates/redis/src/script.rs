@@ -9,16 +9,16 @@ macro_rules! lua {
 
 // What an operation needs before and behind the engine.
 macro_rules! engine {
-    ([$($head:literal),+], [$($part:literal),+]) => {
+    ([$($head:literal),*], [$($part:literal),+]) => {
         concat!(
-            lua!($($head),+),
+            lua!("clock", "open" $(, $head)*),
             lua!("state", "holders", "done", "queue", "back", "settle", "enter"),
             lua!("close", $($part),+)
         )
     };
 }
 
-/// One script per operation, and one for listings.
+/// One script per operation, one for listings, and one for many renewals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Script {
     /// For [`Op::Acquire`](bandog_core::op::Op::Acquire).
@@ -41,11 +41,13 @@ pub enum Script {
     Tend,
     /// For listings: writes nothing.
     Peek,
+    /// For many [`Op::Renew`](bandog_core::op::Op::Renew) at once.
+    RenewAll,
 }
 
 impl Script {
     /// All of them, for loading at once.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Acquire,
         Self::Renew,
         Self::Heartbeat,
@@ -56,21 +58,23 @@ impl Script {
         Self::Inspect,
         Self::Tend,
         Self::Peek,
+        Self::RenewAll,
     ];
 
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!(["open", "acquire_head", "join"], ["audit", "claim", "acquire"]),
-            Self::Renew => engine!(["open", "renew_head"], ["renew"]),
-            Self::Heartbeat => engine!(["open"], ["heartbeat"]),
-            Self::Release => engine!(["open", "release_head", "hand_off"], ["audit", "claim", "release"]),
-            Self::Upgrade => engine!(["open"], ["audit", "claim", "upgrade"]),
-            Self::Downgrade => engine!(["open"], ["downgrade"]),
-            Self::Revoke => engine!(["open"], ["audit", "revoke"]),
-            Self::Inspect => engine!(["open"], ["audit", "view", "inspect"]),
-            Self::Tend => engine!(["open"], ["tend"]),
-            Self::Peek => lua!("open", "state", "holders", "queue", "audit", "view", "peek"),
+            Self::Acquire => engine!(["acquire_head", "join"], ["audit", "claim", "acquire"]),
+            Self::Renew => engine!(["renew_fast", "renew_head"], ["renew"]),
+            Self::Heartbeat => engine!([], ["heartbeat"]),
+            Self::Release => engine!(["release_head", "hand_off"], ["audit", "claim", "release"]),
+            Self::Upgrade => engine!([], ["audit", "claim", "upgrade"]),
+            Self::Downgrade => engine!([], ["downgrade"]),
+            Self::Revoke => engine!([], ["audit", "revoke"]),
+            Self::Inspect => engine!([], ["audit", "view", "inspect"]),
+            Self::Tend => engine!([], ["tend"]),
+            Self::Peek => lua!("clock", "open", "state", "holders", "queue", "audit", "view", "peek"),
+            Self::RenewAll => lua!("clock", "renew_fast", "renew_all"),
         }
     }
 
@@ -87,6 +91,7 @@ impl Script {
             Self::Inspect => "inspect",
             Self::Tend => "tend",
             Self::Peek => "peek",
+            Self::RenewAll => "renew_all",
         }
     }
 }

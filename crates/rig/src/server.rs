@@ -1,5 +1,6 @@
 //! A redis-server of one test: its own directory, a free port and a socket, ended by its process id.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
+use bandog_redis::Value;
 use redis::{Connection, FromRedisValue, IntoConnectionInfo};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::WallClock;
+use crate::{Raw, WallClock};
 
 /// A running server.
 #[derive(Debug)]
@@ -151,6 +153,15 @@ impl Server {
             command.arg(word);
         }
         command.query(&mut self.connection())
+    }
+
+    /// Keeps it busy with a script without end, until it is ended or told `SCRIPT KILL`. Returns when it answers BUSY.
+    pub fn keep_busy(&self) {
+        self.tell("CONFIG SET lua-time-limit 1");
+        let mut endless = UnixStream::connect(self.socket()).unwrap();
+        endless.write_all(b"EVAL \"while true do end\" 0\r\n").unwrap();
+        let mut asking = Raw::unix(self);
+        while !matches!(asking.ask(&["PING"]), Value::Error(_)) {}
     }
 
     /// Its process.

@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bandog_core::store::StoreErrorKind;
 use rustix::fs::{Access, AtFlags, CWD, StatVfs, StatVfsMountFlags, accessat, statvfs};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::place::Place;
 
@@ -47,21 +49,21 @@ pub(crate) fn forbidden(place: &Place) -> Option<Ailment> {
     let found = closed(place.directory()).or_else(file).or_else(|| {
         let (directory, beside) = (place.directory(), "where the files beside the database are made");
         let needed = files.iter().any(|path| !path.exists()) && lacks(directory, Access::WRITE_OK);
-        needed.then(|| format!("no permission to write to {}, {beside}", directory.display()))
+        needed.then(|| format!("no permission to write to {}, {beside}{}", directory.display(), whose(directory)))
     });
     found.map(|found| (StoreErrorKind::Denied, found))
 }
 
 fn unusable(path: &Path) -> Option<String> {
-    let path = (path, path.display());
-    let unreadable = lacks(path.0, Access::READ_OK).then(|| format!("no permission to read {}", path.1));
-    unreadable.or_else(|| lacks(path.0, Access::WRITE_OK).then(|| format!("no permission to write to {}", path.1)))
+    let told = |what: &str| format!("no permission to {what} {}{}", path.display(), whose(path));
+    let unreadable = lacks(path, Access::READ_OK).then(|| told("read"));
+    unreadable.or_else(|| lacks(path, Access::WRITE_OK).then(|| told("write to")))
 }
 
 /// The directory on the way that may not be entered. From the bottom, as the last that can be seen is the one that refuses.
 fn closed(directory: &Path) -> Option<String> {
     let seen = directory.ancestors().find(|directory| directory.symlink_metadata().is_ok())?;
-    lacks(seen, Access::EXEC_OK).then(|| format!("no permission to enter {}", seen.display()))
+    lacks(seen, Access::EXEC_OK).then(|| format!("no permission to enter {}{}", seen.display(), whose(seen)))
 }
 
 /// Why a file or directory may not be made.
@@ -70,8 +72,27 @@ pub(crate) fn unmakeable(place: &Place) -> Option<String> {
     closed(place.directory()).or_else(beside).or_else(|| {
         let seen = place.directory().ancestors().find(|directory| directory.symlink_metadata().is_ok())?;
         let what = if seen == place.directory() { "files" } else { "directories" };
-        lacks(seen, Access::WRITE_OK).then(|| format!("no permission to create {what} in {}", seen.display()))
+        lacks(seen, Access::WRITE_OK)
+            .then(|| format!("no permission to create {what} in {}{}", seen.display(), whose(seen)))
     })
+}
+
+/// Whose it is and who we are: what is missing between the two.
+fn whose(path: &Path) -> String {
+    let Ok(seen) = path.metadata() else { return String::new() };
+    let (owner, we, mode) = (user(seen.uid()), user(geteuid().as_raw()), seen.mode() & 0o7777);
+    format!("; it belongs to {owner}, mode {mode:03o}; you are {we}")
+}
+
+/// A user, by name where the machine's own list has one. Users of a directory service are told by number.
+fn user(uid: u32) -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    });
+    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
 }
 
 /// Whether it is there and not for us.

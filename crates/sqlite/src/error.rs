@@ -35,7 +35,7 @@ pub(crate) fn explain(place: &Place, outcome: Outcome, error: rusqlite::Error) -
     let path = place.path().display();
     let (kind, message) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            (StoreErrorKind::Unavailable, format!("{path} is kept busy by another process (waited {PATIENCE:?})"))
+            (StoreErrorKind::Unready, format!("{path} is kept busy by another process (waited {PATIENCE:?})"))
         }
         Some(ErrorCode::NotADatabase) if !place.has_bell() => {
             (StoreErrorKind::Unfit, format!("{path} is not a database; give bandog another path"))
@@ -67,7 +67,7 @@ pub(crate) fn uncreated(place: &Place, error: io::Error) -> StoreError {
             format!("cannot create {path}: {directory} leads over something that is no directory"),
         ),
         io::ErrorKind::ResourceBusy => {
-            (StoreErrorKind::Unavailable, format!("{} is kept locked by another process", place.bell().display()))
+            (StoreErrorKind::Unready, format!("{} is kept locked by another process", place.bell().display()))
         }
         _ => (StoreErrorKind::Unfit, format!("cannot create {path}: {error}")),
     };

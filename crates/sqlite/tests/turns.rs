@@ -38,7 +38,7 @@ fn poll<T>(answer: &mut Answer<T>) {
 }
 
 #[test]
-fn a_file_that_is_kept_busy_is_unavailable() {
+fn a_file_that_is_kept_busy_is_not_ready() {
     let directory = Directory::new();
     let bench = bench(&directory.file());
     let mut other = Connection::open(directory.file()).unwrap();
@@ -46,7 +46,7 @@ fn a_file_that_is_kept_busy_is_unavailable() {
         let ann = bench.actor(&job()).await;
         let busy = keep_busy(&mut other);
         let error = bench.store.apply(job(), Op::Acquire(ann.ask())).await.expect_err("kept busy");
-        assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unavailable, Outcome::NotExecuted), "{error}");
+        assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unready, Outcome::NotExecuted), "{error}");
         assert!(error.message.contains("busy"), "{error}");
         drop(busy);
         ann.holds(ann.ask_now()).await;

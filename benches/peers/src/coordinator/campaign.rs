@@ -84,7 +84,7 @@ fn run_once(
             versions.extend(outcome.told.first().map(|told| (contender.id.to_owned(), told.version.clone())));
             cell.error = cell.error.take().or_else(|| outcome.told.iter().find_map(|told| told.error.clone()));
             if let Some(commands) = outcome.commands {
-                cell.commands_per_acquisition = Some(commands as f64 / outcome.acquisitions().max(1) as f64);
+                cell.commands_per_acquisition = Some(commands as f64 / outcome.counted(scenario).max(1) as f64);
                 return;
             }
             let figures = figures::of(scenario, &outcome);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bandog_rig::Server;
+use peers::clock::now;
 use peers::histogram::Histogram;
 use peers::stamps::{self, Stamp};
 use serde::Deserialize;
@@ -47,6 +48,8 @@ pub(crate) struct Outcome {
     /// When everybody had come.
     pub(crate) complete: u64,
     pub(crate) commands: Option<u64>,
+    /// Since when: of a crowd, when it had formed.
+    pub(crate) counted_from: u64,
 }
 
 impl Outcome {
@@ -66,6 +69,14 @@ impl Outcome {
         let mut all = Histogram::default();
         self.told.iter().for_each(|told| all.merge(&of(told)));
         all
+    }
+
+    /// The acquisitions for which commands were counted.
+    pub(crate) fn counted(&self, scenario: &Scenario) -> u64 {
+        match scenario.is_crowded() {
+            true => self.stamps.iter().filter(|(_, stamp)| stamp.held > self.counted_from).count() as u64,
+            false => self.acquisitions(),
+        }
     }
 
     /// The longest wait, over or not.
@@ -105,10 +116,15 @@ pub(crate) fn play(
         pin(service, 1);
     }
     let monitor = counted.then(|| Monitor::start(&server.socket())).transpose().map_err(failed)?;
-    let before_commands = monitor.as_ref().map(Monitor::seen);
+    let mut before_commands = monitor.as_ref().map(Monitor::seen);
     let ids: Vec<u32> = processes.iter().map(Process::id).collect();
     let before = Reading::take(service, &ids);
     processes.iter_mut().for_each(Process::go);
+    let mut counted_from = 0;
+    if let Some(monitor) = monitor.as_ref().filter(|_| scenario.is_crowded()) {
+        std::thread::sleep(Duration::from_millis(ms.into()) / 2);
+        (before_commands, counted_from) = (Some(monitor.seen()), now());
+    }
     let within = Duration::from_millis(ms.into()) + Duration::from_secs(60);
     let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
     let used = before.until(&Reading::take(service, &ids));
@@ -124,7 +140,7 @@ pub(crate) fn play(
         let Some(path) = stamps_path(scenario, &server, number) else { break };
         all.extend(stamps::read(&path).map_err(failed)?.into_iter().map(|stamp| (number, stamp)));
     }
-    Ok(Outcome { told, used, grown_kib, peak_kib, stamps: all, complete, commands })
+    Ok(Outcome { told, used, grown_kib, peak_kib, stamps: all, complete, commands, counted_from })
 }
 
 fn failed(error: impl std::fmt::Display) -> Trouble {

@@ -305,6 +305,11 @@ pub(crate) const ALL: [Scenario; 18] = [
 ];
 
 impl Scenario {
+    /// Whether so many wait that their first asks would be all there is to count.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.stamps && self.tasks >= 1_000
+    }
+
     /// How many tasks a process has.
     pub(crate) fn share(&self, process: usize) -> usize {
         self.tasks * (process + 1) / self.processes - self.tasks * process / self.processes

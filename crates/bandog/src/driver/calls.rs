@@ -49,7 +49,10 @@ impl Driver {
         let clock = self.clock.clone();
         let patience = clock.now() + self.settings.response;
         let late = || Err(StoreError::unknown("the store did not answer in time"));
-        let answer = async move { first(answer, clock.sleep_until(patience)).await.unwrap_or_else(late) };
+        let answer = async move {
+            let (answer, silent) = (pin!(answer), pin!(clock.sleep_until(patience)));
+            first(answer, silent).await.unwrap_or_else(late)
+        };
         if self.may_poll() {
             return answer.await;
         }
@@ -119,8 +122,8 @@ impl Driver {
         };
         let call = Call { driver: Arc::clone(self), owed: Some(errand) };
         let task = async move {
-            let silent = clock.sleep_until(patience);
-            let result = first(shielded("a store", answer), silent).await.flatten();
+            let (answer, silent) = (pin!(shielded("a store", answer)), pin!(clock.sleep_until(patience)));
+            let result = first(answer, silent).await.flatten();
             call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
         };
         match home {
@@ -170,8 +173,12 @@ pub(crate) fn poll_once<T>(future: &mut Pin<Box<dyn Future<Output = T> + Send>>)
 }
 
 /// The future's output, or `None` if `limit` comes first.
-pub(crate) async fn first<T>(future: impl Future<Output = T>, limit: impl Future<Output = ()>) -> Option<T> {
-    let (mut future, mut limit) = (pin!(future), pin!(limit));
+///
+/// Both are pinned by the caller: what an async function pins itself takes its room twice.
+pub(crate) async fn first<T>(
+    mut future: Pin<&mut impl Future<Output = T>>,
+    mut limit: Pin<&mut impl Future<Output = ()>>,
+) -> Option<T> {
     std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
         Poll::Pending => limit.as_mut().poll(cx).map(|()| None),

@@ -31,16 +31,44 @@ pub(crate) struct Cohort {
 /// What the cohort's mutex protects.
 pub(crate) struct State {
     pub(crate) machine: Machine,
+    onlookers: Onlookers,
+    pub(super) timer: Option<Timer>,
+    unsettled: usize,
+    /// No longer in the map: look the name up again.
+    pub(super) retired: bool,
+}
+
+/// Whoever is to hear of something: most locks that are held have nobody.
+#[derive(Default)]
+struct Onlookers(Option<Box<Lists>>);
+
+#[derive(Default)]
+struct Lists {
     /// Whoever waits for a slip, by its index.
     wakers: Vec<Option<Waker>>,
     /// Whoever waits for the loss of a hold, and its span in the log.
     watchers: Vec<Watcher>,
     /// The tasks that holds are bound to.
     bonds: Vec<(Grip, AbortHandle)>,
-    pub(super) timer: Option<Timer>,
-    unsettled: usize,
-    /// No longer in the map: look the name up again.
-    pub(super) retired: bool,
+}
+
+impl Onlookers {
+    fn here(&self) -> Option<&Lists> {
+        self.0.as_deref()
+    }
+
+    fn here_mut(&mut self) -> Option<&mut Lists> {
+        self.0.as_deref_mut()
+    }
+
+    fn make(&mut self) -> &mut Lists {
+        self.0.get_or_insert_default()
+    }
+
+    /// Puts the lists away once the last has gone.
+    fn tidy(&mut self) {
+        self.0.take_if(|lists| lists.wakers.is_empty() && lists.watchers.is_empty() && lists.bonds.is_empty());
+    }
 }
 
 /// What became of a hold that was lost.
@@ -99,8 +127,7 @@ impl Telling {
 
 impl Cohort {
     pub(super) fn new(name: LockName, machine: Machine) -> Self {
-        let (wakers, watchers, bonds) = (Vec::new(), Vec::new(), Vec::new());
-        let state = State { machine, wakers, watchers, bonds, timer: None, unsettled: 0, retired: false };
+        let state = State { machine, onlookers: Onlookers::default(), timer: None, unsettled: 0, retired: false };
         Self { name, state: Mutex::new(state) }
     }
 
@@ -117,10 +144,11 @@ impl State {
     /// Remembers whom to wake when a slip's outcome is there. Returns whom not to wake any more.
     #[must_use = "to be dropped after unlocking"]
     pub(super) fn watch_slip(&mut self, slip: Slip, waker: &Waker) -> Option<Waker> {
-        if self.wakers.len() <= slip.index() {
-            self.wakers.resize(slip.index() + 1, None);
+        let wakers = &mut self.onlookers.make().wakers;
+        if wakers.len() <= slip.index() {
+            wakers.resize(slip.index() + 1, None);
         }
-        let known = &mut self.wakers[slip.index()];
+        let known = &mut wakers[slip.index()];
         if known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             return None;
         }
@@ -130,7 +158,7 @@ impl State {
     /// Nobody waits for the slip any more.
     #[must_use = "to be dropped after unlocking"]
     pub(super) fn forget_slip(&mut self, slip: Slip) -> Option<Waker> {
-        self.wakers.get_mut(slip.index())?.take()
+        self.onlookers.here_mut()?.wakers.get_mut(slip.index())?.take()
     }
 
     /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
@@ -152,7 +180,7 @@ impl State {
     }
 
     pub(super) fn span(&self, grip: Grip) -> Option<Arc<Span>> {
-        self.watchers.iter().find(|watcher| watcher.grip == grip)?.span.clone()
+        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.grip == grip)?.span.clone()
     }
 
     /// Why a hold that is watched is lost, if it is by now.
@@ -175,7 +203,7 @@ impl State {
     }
 
     pub(super) fn losses(&self, grip: Grip) -> Option<&FateSender> {
-        self.watchers.iter().find(|watcher| watcher.grip == grip)?.losses.as_ref()
+        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.grip == grip)?.losses.as_ref()
     }
 
     /// Whoever watches from now on waits for the next loss.
@@ -184,24 +212,21 @@ impl State {
     }
 
     fn watcher(&mut self, grip: Grip) -> &mut Watcher {
-        let at = self.watchers.iter().position(|watcher| watcher.grip == grip).unwrap_or_else(|| {
-            self.watchers.push(Watcher { grip, losses: None, span: None });
-            self.watchers.len() - 1
+        let watchers = &mut self.onlookers.make().watchers;
+        let at = watchers.iter().position(|watcher| watcher.grip == grip).unwrap_or_else(|| {
+            watchers.push(Watcher { grip, losses: None, span: None });
+            watchers.len() - 1
         });
-        &mut self.watchers[at]
+        &mut watchers[at]
     }
 
     /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
     /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
     pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) -> Option<Telling> {
-        if !self.bonds.is_empty() {
-            self.bonds.retain(|(bound, _)| *bound != grip);
-        }
-        let at = self.watchers.iter().position(|watcher| watcher.grip == grip)?;
-        let Watcher { losses: sender, span, .. } = self.watchers.swap_remove(at);
-        if self.watchers.is_empty() {
-            self.watchers = Vec::new();
-        }
+        let Lists { watchers, bonds, .. } = self.onlookers.here_mut()?;
+        bonds.retain(|(bound, _)| *bound != grip);
+        let at = watchers.iter().position(|watcher| watcher.grip == grip)?;
+        let Watcher { losses: sender, span, .. } = watchers.swap_remove(at);
         let fate = self.machine.loss(now, grip).map(|reason| Fate { reason, open: false });
         Some(Telling { sender, fate, _span: span })
     }
@@ -209,17 +234,16 @@ impl State {
     /// The hold ends with this task.
     pub(crate) fn bind(&mut self, grip: Grip, token: Token, task: AbortHandle) {
         if self.owned(grip, token).is_some() {
-            self.bonds.retain(|(bound, _)| *bound != grip);
-            self.bonds.push((grip, task));
+            let bonds = &mut self.onlookers.make().bonds;
+            bonds.retain(|(bound, _)| *bound != grip);
+            bonds.push((grip, task));
         }
     }
 
     /// Holds whose task has ended; each is said once.
     pub(super) fn ended_tasks(&mut self) -> Vec<Grip> {
-        if self.bonds.is_empty() {
-            return Vec::new();
-        }
-        self.bonds.extract_if(.., |(_, task)| task.is_finished()).map(|(grip, _)| grip).collect()
+        let Some(lists) = self.onlookers.here_mut() else { return Vec::new() };
+        lists.bonds.extract_if(.., |(_, task)| task.is_finished()).map(|(grip, _)| grip).collect()
     }
 
     /// Takes everything the machine wants done.
@@ -227,7 +251,7 @@ impl State {
         let (mut wakers, mut told) = (Vec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Ready(slip) => wakers.extend(self.wakers.get_mut(slip.index()).and_then(Option::take)),
+                Event::Ready(slip) => wakers.extend(self.forget_slip(slip)),
                 event => told.extend(self.told(now, event)),
             }
         }
@@ -248,7 +272,9 @@ impl State {
             return Vec::new();
         }
         self.machine.tidy();
-        std::mem::take(&mut self.wakers)
+        let stale = self.onlookers.here_mut().map(|lists| std::mem::take(&mut lists.wakers)).unwrap_or_default();
+        self.onlookers.tidy();
+        stale
     }
 
     // Only an earlier time is worth the wheel: hand-offs move it all the while, and a timer that comes too early finds

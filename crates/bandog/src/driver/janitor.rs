@@ -1,6 +1,7 @@
 //! Releases that nobody waits for: how many are under way, how many may be, and when the last is done.
 
 use bandog_core::time::Moment;
+use std::pin::pin;
 use tokio::sync::Notify;
 
 use super::calls::first;
@@ -78,6 +79,6 @@ impl Janitor {
             }
         };
         let left = || self.pending.load(Ordering::Acquire);
-        first(empty, clock.sleep_until(deadline)).await.ok_or_else(left)
+        first(pin!(empty), pin!(clock.sleep_until(deadline))).await.ok_or_else(left)
     }
 }

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -178,7 +179,7 @@ impl Keeper {
             return;
         }
         match next {
-            Some(_) => drop(first(self.bell.notified(), clock.nap_until(until, at_most)).await),
+            Some(_) => drop(first(pin!(self.bell.notified()), pin!(clock.nap_until(until, at_most))).await),
             None => self.bell.notified().await,
         }
     }
@@ -213,7 +214,8 @@ async fn keep(driver: Arc<Driver>, turn: u64) {
                 return driver.keeper.worker.retire();
             }
             let drained = async { driver.janitor.drained(&driver.clock, end).await.unwrap_or_default() };
-            let _ = first(driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period), drained).await;
+            let asleep = pin!(driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period));
+            let _ = first(asleep, pin!(drained)).await;
         } else {
             driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period).await;
         }
@@ -261,7 +263,8 @@ impl Driver {
         let driver = Arc::clone(self);
         let patience = self.clock.now() + self.settings.response;
         self.keeper.spawn(async move {
-            let answers = first(shielded("a store", answers), driver.clock.sleep_until(patience)).await.flatten();
+            let (answers, silent) = (pin!(shielded("a store", answers)), pin!(driver.clock.sleep_until(patience)));
+            let answers = first(answers, silent).await.flatten();
             driver.answered(batch, answers.unwrap_or_default());
         });
     }

@@ -4,8 +4,10 @@
 //! in one batch. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
 //!
 //! Cost: one request on each of the store's connections, one walk over the locks in use, and one batch that names each hold that
-//! no answer has named since the last round.
+//! no answer has named since the last round; of very many holds a part each round, so that it does not grow with them.
 
+use std::hash::BuildHasher;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +24,24 @@ use super::{Cohort, Driver, lock};
 use crate::clock::Clock;
 use crate::signals::{Check, Link, Strategy};
 
+/// About so many records are looked at in one round. With more holds each round has its part of them, and all have had their turn
+/// after as many rounds as there are parts; a renewal looks at each of them besides.
+const LOOKS: usize = 10_000;
+
 /// How soon a connection that is being opened is asked again.
 const SOON: Duration = Duration::from_millis(20);
+
+/// One of so many parts of the locks, by their hash.
+struct Part {
+    of: u64,
+    number: u64,
+}
+
+impl Part {
+    fn has(&self, hash: impl FnOnce() -> u64) -> bool {
+        self.of == 1 || hash() % self.of == self.number
+    }
+}
 
 impl Driver {
     /// One round. `since` is the time since the last.
@@ -86,15 +104,17 @@ impl Driver {
         self.keeper.spawn(async move {
             let _ = tell.send(());
         });
-        first(told, self.clock.sleep_until(self.clock.now() + grace)).await.map(|told| told.is_ok())
+        first(pin!(told), pin!(self.clock.sleep_until(self.clock.now() + grace))).await.map(|told| told.is_ok())
     }
 
     /// Lets every machine judge its holds, and sends what they want to know together.
     fn check_holds(self: &Arc<Self>, now: Moment, since: Duration) -> (Tally, usize) {
         let (mut sum, mut bytes, mut letters) = (Tally::default(), 0, Vec::new());
+        let part = self.part();
         for shard in &self.cohorts {
             let cohorts: Vec<Arc<Cohort>> = lock(shard).values().cloned().collect();
             for cohort in cohorts {
+                let since = if part.has(|| self.hasher.hash_one(cohort.name())) { since } else { Duration::MAX };
                 let (tally, size) = self.check_cohort(now, since, &cohort, &mut letters);
                 sum.holds += tally.holds;
                 sum.uncertain += tally.uncertain;
@@ -106,6 +126,12 @@ impl Driver {
             self.keeper.post(letters);
         }
         (sum, bytes)
+    }
+
+    /// Whose turn it is to be looked at.
+    fn part(&self) -> Part {
+        let of = self.locks_in_use().div_ceil(LOOKS).max(1) as u64;
+        Part { of, number: self.watchdog.log().rounds % of }
     }
 
     fn check_cohort(
@@ -187,9 +213,9 @@ impl Driver {
         let (clock, limit) = (self.clock.clone(), began + self.settings.response);
         let (store, (tell, told)) = (Arc::clone(store), oneshot::channel());
         self.keeper.spawn(async move {
-            let probed =
-                first(shielded("a store", pulse(&clock, store.as_ref(), which, patient)), clock.sleep_until(limit));
-            let answer = probed.await.flatten().unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
+            let pulse = pin!(shielded("a store", pulse(&clock, store.as_ref(), which, patient)));
+            let probed = first(pulse, pin!(clock.sleep_until(limit))).await.flatten();
+            let answer = probed.unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
             drop(tell.send(answer.map(|pulse| (pulse, clock.now().since(began)))));
         });
         Probe { told, limit }
@@ -215,6 +241,6 @@ struct Probe {
 impl Probe {
     /// `None` when the renewal thread does not answer.
     async fn answer(self, driver: &Driver) -> Option<Result<(Pulse, Duration), StoreError>> {
-        first(self.told, driver.clock.sleep_until(self.limit + driver.settings.response)).await?.ok()
+        first(pin!(self.told), pin!(driver.clock.sleep_until(self.limit + driver.settings.response))).await?.ok()
     }
 }

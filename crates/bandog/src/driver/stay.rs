@@ -4,6 +4,7 @@
 //! Invariant: one answered renewal is enough for whatever fits into the longest lease, so the end of the process changes
 //! nothing about it. Only what is longer is renewed again, while the client lives.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ impl Driver {
                 driver.stay(&name, id, until, first).await;
                 driver.clock.sleep_until(until).await;
             };
-            if calls::first(stays, revoked.notified()).await.is_none() {
+            if calls::first(pin!(stays), pin!(revoked.notified())).await.is_none() {
                 driver.let_go(&name, id).await;
             }
         });
@@ -103,8 +104,10 @@ impl Driver {
         let Ok(lease) = Lease::new(left.min(lease::MAX)) else { return Err(gone()) };
         match self.ask_past(name, Op::Renew(Renew { id, lease })).await {
             Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),
-            Ok(Body::Renewal(Renewal::Revoked { reason, .. })) => {
-                self.let_go(name, id).await;
+            Ok(Body::Renewal(Renewal::Revoked { reason, remaining })) => {
+                if !remaining.is_zero() {
+                    self.let_go(name, id).await;
+                }
                 Err(Why::Lost(LossReason::Revoked(reason.into())))
             }
             Ok(_) => Err(gone()),

@@ -151,6 +151,6 @@ fn in_standing(standing: &Standing) -> Option<u32> {
     match standing {
         Standing::Queued(queued) => Some(queued.ahead.saturating_add(1)),
         Standing::Granted(grant) => Some(grant.line.waiters),
-        Standing::Gone => None,
+        Standing::Revoked { .. } | Standing::Gone => None,
     }
 }

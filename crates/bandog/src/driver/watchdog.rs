@@ -4,6 +4,7 @@
 //! holds it up: what it asks the store goes through the renewal thread. It ends with the client.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ impl Watchdog {
 
     /// Rests until then, or until the bell rings.
     async fn rest(&self, clock: &Clock, until: Moment) {
-        first(self.bell.notified(), clock.sleep_until(until)).await;
+        first(pin!(self.bell.notified()), pin!(clock.sleep_until(until))).await;
     }
 }
 
@@ -151,7 +152,7 @@ async fn watch(driver: Arc<Driver>) {
         }
         // Recorders and subscribers are the user's, and must not end the watch.
         let round = shielded("the watchdog's round", driver.round(now.since(last)));
-        first(round, driver.watchdog.ended.notified()).await;
+        first(pin!(round), pin!(driver.watchdog.ended.notified())).await;
         last = now;
     }
 }

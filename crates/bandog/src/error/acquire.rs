@@ -131,7 +131,9 @@ impl fmt::Display for Not<'_> {
                 write!(f, "{place}: not {done} again: entered 255 times already, which is the most; {advice}")
             }
             E::Refused { place, reason } => write!(f, "{place}: not {done}: {reason}"),
-            E::Store { place, source } => write!(f, "{place}: not {done}: the store failed: {source}"),
+            E::Store { place, source } => {
+                write!(f, "{place}: not {done}: the store failed: {}", place.words(source))
+            }
             E::Unsupported { place, feature } => write!(f, "{place}: not {done}: this store has no {feature}"),
             E::Closed { place } => write!(f, "{place}: not {done}: the lock client was shut down"),
             E::Interrupted { place, waited } => {

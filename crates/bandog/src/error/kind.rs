@@ -33,7 +33,7 @@ pub enum ErrorKind {
     QueueFull,
     /// Another reader waits to upgrade.
     UpgradePending,
-    /// The store cannot be reached or does not answer.
+    /// The store cannot be reached, does not answer, or cannot serve now.
     Unavailable,
     /// The store refuses us, or is not fit for locks.
     Refused,

@@ -46,6 +46,19 @@ impl fmt::Display for Place {
     }
 }
 
+impl Place {
+    /// What the store says, without the lock and the store that the message has named already.
+    pub(crate) fn words<'a>(&self, error: &'a StoreError) -> &'a str {
+        own_words(&self.store, Some(&self.lock), error)
+    }
+}
+
+fn own_words<'a>(store: &str, lock: Option<&LockName>, error: &'a StoreError) -> &'a str {
+    let Some(words) = error.message.strip_prefix(store) else { return &error.message };
+    let about = lock.map(|lock| format!(", lock {lock:?}")).unwrap_or_default();
+    words.strip_prefix(&about).unwrap_or(words).trim_start_matches([':', ' '])
+}
+
 /// The holder that was in the way.
 ///
 /// ```
@@ -116,7 +129,8 @@ pub enum ReleaseError {
     },
     /// The store did not confirm it. It is tried again in the background; at the latest the lease ends it.
     #[error(
-        "{place}: the store did not confirm the release: {source}; it goes on in the background, or the lease ends it"
+        "{place}: the store did not confirm the release: {}; it goes on in the background, or the lease ends it",
+        place.words(source)
     )]
     Store {
         /// Which lock.
@@ -152,7 +166,7 @@ pub enum RenewError {
     },
     /// The store did not confirm it. After a renewal the guard is valid until its deadline; a downgrade takes the guard, so
     /// the lock is then released.
-    #[error("{place}: not {doing}: the store failed: {source}")]
+    #[error("{place}: not {doing}: the store failed: {}", place.words(source))]
     Store {
         /// Which lock.
         place: Place,
@@ -219,7 +233,7 @@ pub enum AdminError {
         reason: ConfigError,
     },
     /// The store failed.
-    #[error("store {store} failed while {doing}: {source}")]
+    #[error("store {store} failed while {doing}: {}", own_words(store, None, source))]
     Store {
         /// The store, as it calls itself.
         store: Arc<str>,
@@ -322,7 +336,7 @@ pub(crate) fn refusal_kind(refusal: &Refusal) -> ErrorKind {
 
 pub(crate) fn store_kind(kind: StoreErrorKind) -> ErrorKind {
     match kind {
-        StoreErrorKind::Unavailable => ErrorKind::Unavailable,
+        StoreErrorKind::Unavailable | StoreErrorKind::Unready => ErrorKind::Unavailable,
         StoreErrorKind::Unsupported => ErrorKind::Unsupported,
         _ => ErrorKind::Refused,
     }

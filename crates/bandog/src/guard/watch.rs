@@ -1,6 +1,7 @@
 //! What a hold tells of itself: that it was granted, its span in the log, and its danger and end to callbacks.
 
 use std::future::{Future, pending};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,7 +141,7 @@ async fn first_of(
     danger: impl Future<Output = Duration>,
 ) -> Option<Duration> {
     let mut remaining = None;
-    let lost = first(ended, async { remaining = Some(danger.await) }).await;
+    let lost = first(pin!(ended), pin!(async { remaining = Some(danger.await) })).await;
     match lost {
         Some(lost) => lost.map(|_| Duration::ZERO),
         None => remaining,

@@ -36,7 +36,8 @@ pub(crate) async fn check(locks: &Locks, url: &str, plan: &Plan) -> Result<(), F
     let Some(company) = look(locks, url, &store).await? else { return Ok(()) };
     let text = warning(&company, &harmless(&store), plan, calls(locks, plan).await?);
     if !ask::can_answer() {
-        return Err(Failure::usage(format!("{text} Say --yes to do it.")));
+        let why = "There is no terminal, so nobody can be asked whether this is meant; say --yes if it is.";
+        return Err(Failure::new("no_terminal", Exit::Usage, format!("{text} {why}")));
     }
     write(&format!("{}\n", Screen::stderr().wrap(&format!("bandog: {text}"), 0)));
     if ask::agrees("Go on?") { Ok(()) } else { Err(declined()) }

@@ -8,7 +8,7 @@ use bandog::{Checkup, Fitness, Locks, Remark};
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
-use crate::connect::address;
+use crate::connect::{address, unopened};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::screen::{Out, Screen};
@@ -20,7 +20,7 @@ const FORGOTTEN: &str =
 pub(crate) async fn doctor(args: &Doctor, settings: &Settings) -> Result<Exit, Failure> {
     let url = address(&args.store)?;
     let builder = settings.apply(Locks::builder())?;
-    let found = builder.checkup(&url).await.map_err(|error| Failure::of(error.kind(), &error))?;
+    let found = builder.checkup(&url).await.map_err(|error| unopened(&error))?;
     let exit = judge(&found, args.strict);
     let mut out = Out::new();
     if args.store.json {

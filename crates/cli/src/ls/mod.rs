@@ -117,7 +117,7 @@ impl Listing {
         }
         let is_all = args.pattern == "*" && !source.is_choosy();
         let text = match after {
-            Some(after) => format!("stopped after {printed}; go on with: {}", onward(after)),
+            Some(after) => format!("stopped after {printed}; go on with: {}", onward(std::env::args().skip(1), after)),
             None if matched > printed => format!("the first {printed} of {matched}; more with --limit"),
             None if printed == 0 && is_all => format!("no locks in {store}: nobody holds or waits for any"),
             None if printed == 0 => format!("no lock that somebody holds or waits for matches in {store}"),
@@ -127,18 +127,26 @@ impl Listing {
     }
 }
 
-/// The same command line, going on after the cursor.
-fn onward(after: &str) -> String {
-    let mut words: Vec<String> = Vec::new();
-    let mut given = std::env::args().skip(1);
+/// The same command line, going on after the cursor. A store with a user or password in its address is not repeated: what is
+/// printed ends in logs.
+fn onward(mut given: impl Iterator<Item = String>, after: &str) -> String {
+    let (mut words, mut same) = (Vec::new(), "");
     while let Some(word) = given.next() {
-        match word.as_str() {
-            "--after" => drop(given.next()),
-            word if word.starts_with("--after=") => {}
-            word => words.push(quoted(word)),
+        let (option, mut value) = match word.split_once('=') {
+            Some((option, value)) => (option, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
+        if word == "--after" || word == "--store" {
+            value = given.next();
+        }
+        match option {
+            "--after" => {}
+            "--store" if value.as_ref().is_some_and(|url| url.contains('@')) => same = " (with the same --store)",
+            "--store" => words.push(format!("--store {}", quoted(&value.unwrap_or_default()))),
+            _ => words.push(quoted(&word)),
         }
     }
-    format!("bandog {} --after {}", words.join(" "), quoted(after))
+    format!("bandog {} --after {}{same}", words.join(" "), quoted(after))
 }
 
 pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
@@ -155,7 +163,11 @@ pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
         1 => first.id.to_string(),
         count => format!("{} +{}", first.id, count - 1),
     };
-    let left = Cell::new(short(first.left)).ink(if first.revoked.is_some() { Ink::Wrong } else { Ink::Plain });
+    // Seen without colours too: it was asked to give up.
+    let left = match first.revoked {
+        Some(_) => Cell::new(format!("!{}", short(first.left))).ink(Ink::Wrong),
+        None => Cell::new(short(first.left)),
+    };
     vec![
         name,
         Cell::new(id),
@@ -185,4 +197,27 @@ fn order(entries: &mut [Entry], sort: Sort, reverse: bool) {
         let by = by.then_with(|| one.name.cmp(&other.name));
         if reverse { by.reverse() } else { by }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after_7(given: &str) -> String {
+        onward(given.split(' ').map(str::to_owned), "7")
+    }
+
+    #[test]
+    fn the_next_command_line_is_the_same_but_for_the_cursor() {
+        assert_eq!(after_7("ls --limit=2 --after 3 a*"), "bandog ls --limit=2 'a*' --after 7");
+        assert_eq!(after_7("ls --after=3 --store sqlite:/x"), "bandog ls --store sqlite:/x --after 7");
+        assert_eq!(after_7("ls --store=redis://h:1"), "bandog ls --store redis://h:1 --after 7");
+    }
+
+    #[test]
+    fn a_password_is_not_repeated() {
+        for given in ["ls --store redis://:s3cret@h --json", "ls --store=redis://u:s3cret@h?db=1 --json"] {
+            assert_eq!(after_7(given), "bandog ls --json --after 7 (with the same --store)");
+        }
+    }
 }

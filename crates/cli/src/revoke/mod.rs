@@ -3,7 +3,7 @@
 //! The holds that were shown are the ones that are broken: whoever comes after them is not hit.
 
 mod follow;
-mod question;
+pub(crate) mod question;
 mod report;
 
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) async fn revoke(args: &Break, settings: &Settings) -> Result<Exit, Fa
     report.follow(&locks).await
 }
 
-pub(super) async fn look(locks: &Locks, name: &str) -> Result<Option<Entry>, Failure> {
+async fn look(locks: &Locks, name: &str) -> Result<Option<Entry>, Failure> {
     let found = locks.inspect(name).await.map_err(|error| Failure::of(error.kind(), &error))?;
     Ok(found.map(Entry::new))
 }

@@ -17,7 +17,7 @@ pub(super) fn ask(entry: &Entry, targets: &[Holding], args: &Break) -> Result<()
     let screen = Screen::stderr();
     if !ask::can_answer() {
         let why = "there is no terminal, so nobody can be asked whether this is meant; say --yes if it is";
-        return Err(Failure::usage(format!("{}: {why}", harmless(&args.name))));
+        return Err(Failure::new("no_terminal", Exit::Usage, format!("{}: {why}", harmless(&args.name))));
     }
     let (scene, question) = scene(screen, entry, targets, args);
     write(&scene);
@@ -42,14 +42,23 @@ fn scene(screen: Screen, entry: &Entry, targets: &[Holding], args: &Break) -> (S
 
 /// What follows from a yes.
 fn consequence(now: bool, left: Duration, next: Option<String>) -> (String, Ink) {
-    let next = next.map_or_else(|| "the lock is free then".to_owned(), |next| format!("next in line is {next}"));
     if now {
-        let warning = "Warning: with --now the lock passes on at once, while its holder may still be at work. Until it hears of it, two \
-            believe that they hold the lock; only tokens keep their writes apart.";
-        return (format!("{warning} ({next})"), Ink::Wrong);
+        return (format!("Warning: with --now {}", at_once(next.as_deref())), Ink::Wrong);
     }
+    let next = next_words(next.as_deref());
     let told = "The holder is told, and the lock passes on when it has given up, or at the end of its lease";
     (format!("{told}, within {}; {next}.", short(left)), Ink::Risky)
+}
+
+/// What it means to end a hold at once. `top` says it too.
+pub(crate) fn at_once(next: Option<&str>) -> String {
+    let warning = "the lock passes on at once, while its holder may still be at work: until it hears of it, two believe that they hold \
+        it, and only tokens keep their writes apart. Only for a holder known to be dead";
+    format!("{warning}; {}.", next_words(next))
+}
+
+fn next_words(next: Option<&str>) -> String {
+    next.map_or_else(|| "the lock is free then".to_owned(), |next| format!("next in line is {next}"))
 }
 
 #[cfg(test)]
@@ -62,7 +71,7 @@ mod tests {
         assert!(asked.ends_with("within 21s; next in line is host-a/17 (report)."), "{asked}");
         let (at_once, ink) = consequence(true, Duration::from_secs(21), None);
         assert!(
-            at_once.starts_with("Warning: with --now") && at_once.ends_with("(the lock is free then)"),
+            at_once.starts_with("Warning: with --now") && at_once.ends_with("known to be dead; the lock is free then."),
             "{at_once}"
         );
         assert_eq!(ink, Ink::Wrong);

@@ -125,6 +125,7 @@ impl<'a> Report<'a> {
             "holders": self.broken.iter().map(one).collect::<Vec<_>>(),
             "lease_left_ms": self.longest().map(millis),
             "given_up_ms": followed.filter(|_| !now).and_then(Followed::given_up).map(millis),
+            "how": followed.and_then(Followed::how),
             "held_by": followed.map(|followed| followed.next.iter().map(Holding::json).collect::<Vec<_>>()),
         })
     }

@@ -80,7 +80,7 @@ mod tests {
 
     async fn breaking(locks: &Locks, now: bool) -> Breaking {
         let entry = Entry::new(locks.inspect("gpu").await.unwrap().unwrap());
-        Breaking { lock: entry.name, holders: entry.holders, waiters: 0, reason: "deploy".into(), now }
+        Breaking { lock: entry.name, holders: entry.holders, waiters: 0, next: None, reason: "deploy".into(), now }
     }
 
     #[tokio::test]

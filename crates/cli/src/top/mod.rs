@@ -46,7 +46,7 @@ pub(crate) async fn top(args: &Top, settings: &Settings) -> Result<Exit, Failure
     if !args.store.json && !std::io::stdout().is_terminal() {
         let text = "top draws on a terminal, and standard output is none: use bandog ls for a list, bandog watch for what \
                     happens, or bandog top --json for snapshots";
-        return Err(Failure::usage(text));
+        return Err(Failure::new("no_terminal", Exit::Usage, text));
     }
     let mut interrupts = Interrupts::new();
     let eyes = Eyes::open(&args.store, settings, &user("top"), (&args.pattern, &args.looks)).await?;

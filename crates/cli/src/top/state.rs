@@ -83,6 +83,8 @@ pub(crate) struct Breaking {
     pub(crate) lock: LockName,
     pub(crate) holders: Vec<Holding>,
     pub(crate) waiters: usize,
+    /// Who is the first of them.
+    pub(crate) next: Option<String>,
     pub(crate) reason: String,
     /// Without waiting for the holders.
     pub(crate) now: bool,

@@ -80,7 +80,8 @@ impl State {
         if holders.is_empty() {
             return self.say(Ink::Risky, "nobody holds it: there is nothing to break");
         }
-        self.mode = Mode::Reason(Breaking { lock, holders, waiters, reason: String::new(), now: false });
+        let next = row.entry.waiters.first().map(|next| next.who.to_string());
+        self.mode = Mode::Reason(Breaking { lock, holders, waiters, next, reason: String::new(), now: false });
     }
 
     fn edit(&mut self, change: impl FnOnce(&mut String)) {

@@ -78,8 +78,8 @@ pub(crate) fn yes(stage: &Stage, _: &str) {
     let refused = line("").is(64).prints("").says("is in use: somebody holds or waits for job.");
     let refused =
         refused.says("uncontended there for 0.1s each, 0.1s in all").says("calls without pause, up to about ");
-    refused.says("begin with bandog-bench:").says("Say --yes to do it.").done();
-    assert_eq!(line("--json").is(64).event("error")["kind"], "usage");
+    refused.says("begin with bandog-bench:").says("say --yes if it is.").done();
+    assert_eq!(line("--json").is(64).event("error")["kind"], "no_terminal");
     for option in ["--yes", "-y"] {
         assert!(line(option).is(0).silent().out.contains("operations"));
     }

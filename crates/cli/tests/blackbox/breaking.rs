@@ -40,13 +40,13 @@ fn the_next_one_enters_only_after_the_answer() {
         assert!(waiter.out().is_empty() && !asks.is_over(), "the holder has not answered yet");
         stage.write("gate", "");
         let lost = holder.wait().is(90);
-        lost.says("job: lost: revoked: deploying v2; held for ")
+        lost.says("job: lost: revoked: deploying v2; begun ")
             .says("somebody took it away with bandog break")
             .says("Nobody else enters");
         waiter.await_out("entered");
         let answer = parsed(&asks.wait().is(0));
         assert_eq!((&answer["holders"][0]["outcome"], &answer["now"]), (&"asked".into(), &false.into()), "{answer}");
-        assert!(answer["given_up_ms"].is_u64(), "{answer}");
+        assert!(answer["given_up_ms"].is_u64() && answer["how"] == "given up", "{answer}");
         let audit = audit(stage);
         assert_eq!((&audit[0]["reason"], &audit[0]["now"]), (&"deploying v2".into(), &false.into()), "{audit}");
         assert_eq!((&audit[0]["who"]["label"], &audit[0]["by"]["label"]), (&"slow".into(), &"ann".into()), "{audit}");
@@ -69,6 +69,54 @@ fn with_now_the_next_one_enters_while_the_holder_is_still_there() {
         let shown = stage.line("show job").run().is(0);
         assert!(shown.out.contains("ended at once") && shown.out.contains(": stuck"), "{shown:?}");
         waiter.finish().is(0);
+    });
+}
+
+#[test]
+fn whoever_breaks_is_named_also_where_no_variable_does() {
+    let stage = Stage::new();
+    let name = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+    stage.line("acquire job").run().is(0);
+    stage.line("break job --yes --now --reason test").without("USER").without("LOGNAME").run().is(0);
+    assert_eq!(audit(&stage)[0]["by"]["label"], String::from_utf8_lossy(&name).trim());
+}
+
+#[test]
+fn a_holder_that_never_answers_has_not_given_up() {
+    Stage::each(|stage| {
+        // A ticket whose holder hears nothing: nobody holds it in a process.
+        let words = |json: &str| {
+            stage.line("acquire --lease 1s job").run().is(0);
+            stage.line(&format!("break job --yes {json} --reason test")).run().is(0)
+        };
+        let told = words("");
+        assert!(told.out.contains("\ndid not answer; its lease ended after "), "{told:?}");
+        assert!(told.out.ends_with("; free now; it may still be at work\n"), "{told:?}");
+        let answer = parsed(&words("--json"));
+        assert_eq!((&answer["how"], &answer["given_up_ms"]), (&"lease ended".into(), &Value::Null), "{answer}");
+    });
+}
+
+#[test]
+fn a_holder_that_another_ends_at_once_has_not_given_up() {
+    Stage::each(|stage| {
+        for json in ["", "--json"] {
+            stage.line("acquire --lease 5m job").run().is(0);
+            let asks = stage.line(&format!("break job --yes {json} --reason test")).env("USER", "ann").start();
+            until("it was asked", || {
+                let seen = parsed(&stage.line("show --json job").run().is(0));
+                seen["holders"][0]["revoked"].is_string().then_some(())
+            });
+            stage.line("break job --yes --now --reason dead").env("USER", "bob").run().is(0);
+            let told = asks.wait().is(0);
+            if json.is_empty() {
+                assert!(told.out.contains("\nended at once by ") && told.out.contains(" (bob) after "), "{told:?}");
+                assert!(told.out.ends_with("; free now; it may still be at work\n"), "{told:?}");
+            } else {
+                let answer = parsed(&told);
+                assert_eq!((&answer["how"], &answer["given_up_ms"]), (&"ended at once".into(), &Value::Null));
+            }
+        }
     });
 }
 
@@ -136,6 +184,8 @@ pub(crate) fn no_wait(stage: &Stage, _: &str) {
     let told = stage.line("break job --yes --no-wait --reason test").run().is(0);
     assert!(told.out.contains("was asked to give up; the lock passes on when it does, within "), "{told:?}");
     assert_eq!(told.out.lines().count(), 1, "{told:?}");
+    let listed = stage.line("ls").run().is(0);
+    assert!(listed.out.contains(" !1m") || listed.out.contains(" !2m"), "without colours too: {listed:?}");
     stage.write("gate", "");
     holder.wait().is(90);
 }
@@ -198,7 +248,9 @@ fn a_holder_that_slept_through_it_is_told_when_it_wakes() {
         job.wait().is(90).says("lost: revoked: frozen").done();
         let ticket = stage.line("acquire job").run().is(0).out;
         stage.line("break job --yes --now --reason again").run().is(0);
-        stage.line("renew").fed(&ticket).is(90).says("revoked: again").says("somebody took it away").done();
+        for word in ["renew", "release"] {
+            stage.line(word).fed(&ticket).is(90).says("revoked: again").says("somebody took it away").done();
+        }
     });
 }
 

@@ -63,6 +63,44 @@ fn a_stopped_wrapper_loses_its_command_before_the_next_one_starts() {
 }
 
 #[test]
+fn a_wrapper_that_stood_still_does_not_blame_the_store() {
+    let stage = Stage::new();
+    let line =
+        |nth: usize| stage.line(&format!("run --json --lease 2s job-{nth}")).sh("echo ready $$; exec sleep 1000");
+    let jobs: Vec<_> = (0..8).map(|nth| line(nth).start()).collect();
+    let inner: Vec<i32> = jobs.iter().map(|job| job.inner()).collect();
+    jobs.iter().for_each(|job| job.signal(Signal::STOP));
+    until("all are gone", || inner.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    jobs.iter().for_each(|job| job.signal(Signal::CONT));
+    for job in jobs {
+        let outcome = job.wait().is(90);
+        assert_eq!(outcome.event("lost")["reason_kind"], "expired", "{outcome:?}");
+    }
+}
+
+/// The supervisor, the look at the lease and the guard notice it at the same moment: whoever is first, it is the store's fault.
+#[test]
+fn a_store_that_is_gone_is_not_taken_for_a_machine_that_slept() {
+    let Some(stage) = Stage::on_redis(&[]) else { return };
+    let line = |nth: usize| {
+        let how = ["--on-lost term", "--on-lost kill", "--on-lost term --grace 0"][nth % 3];
+        stage.line(&format!("run --json --lease 2s {how} job-{nth}")).sh("echo ready; exec sleep 1000").start()
+    };
+    let jobs: Vec<_> = (0..6).map(line).collect();
+    jobs.iter().for_each(|job| drop(job.await_out("ready")));
+    stage.server.as_ref().unwrap().kill();
+    for job in jobs {
+        let outcome = job.wait().is(90);
+        let (lost, last) = (outcome.event("lost"), outcome.events().pop().unwrap());
+        assert_eq!((&lost["reason_kind"], &lost["kind"]), (&"unreachable".into(), &"lost".into()), "{outcome:?}");
+        assert_eq!(last, lost, "the loss is the last word: {outcome:?}");
+        for danger in outcome.events().iter().filter(|event| event["event"] == "danger") {
+            assert_eq!((&danger["reason_kind"], &danger["kind"]), (&"unreachable".into(), &"lost".into()), "{danger}");
+        }
+    }
+}
+
+#[test]
 fn on_lost_kill_does_not_ask() {
     let stage = Stage::new();
     let job = stage.line("run --lease 1s --on-lost kill job").sh(CLOCK).start();

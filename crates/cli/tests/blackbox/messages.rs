@@ -61,6 +61,79 @@ fn busy_names_the_holder_its_label_and_since_when() {
 }
 
 #[test]
+fn advice_is_about_the_store_that_was_given() {
+    let stage = Stage::new();
+    let job = stage.hold("");
+    let same = "bandog break job --reason TEXT; with the same --store.";
+    for store in [format!("--store {}", stage.store()), format!("--store={}", stage.store())] {
+        stage.line(&format!("run -n {store} job -- true")).run().is(75).says(same).done();
+        let busy = stage.line(&format!("run -n --json {store} job -- true")).run().is(75).event("busy");
+        assert!(busy["do"].as_str().unwrap().ends_with(same), "{busy}");
+    }
+    // One of the environment is that of the next command too; and what follows two dashes is not ours.
+    let usual = stage.line("run -n job -- true --store x").run().is(75).says("bandog break job --reason TEXT.");
+    assert!(!usual.err.contains("--store"), "{usual:?}");
+    job.finish().is(0);
+}
+
+#[test]
+fn a_wrong_command_line_is_explained_like_every_error() {
+    let stage = Stage::new();
+    let wrong = stage.line("break job").run().is(64).says("  --reason <TEXT>\n");
+    let wrong =
+        wrong.says("\nUsage: bandog break [OPTIONS] --reason <TEXT> <NAME>\n").says("\n  do:   see bandog help");
+    assert!(wrong.err.ends_with("  more: bandog explain usage, or docs/errors.md#usage\n"), "{wrong:?}");
+    assert!(!wrong.err.contains("For more information"), "{wrong:?}");
+    let quiet = stage.line("run -q --wat job -- true").run().is(64);
+    assert!(!quiet.err.contains("why: "), "{quiet:?}");
+    let error = stage.line("break job --json").run().is(64).event("error");
+    assert_eq!(error["message"], "the following required arguments were not provided: --reason <TEXT>");
+    let error = stage.line("run --json --wat job").run().is(64).event("error");
+    let said = "unexpected argument '--wat' found. tip: a similar argument exists: '--wait'. The command comes after two dashes: \
+        bandog run NAME -- COMMAND [ARG]...";
+    assert_eq!(error["message"], said);
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_advice_is_to_say_yes() {
+    let stage = Stage::new();
+    let job = stage.hold("");
+    for line in ["break job --reason test", "bench --for 0.1s", "top"] {
+        let outcome = stage.line(line).run().is(64).says("do:   say --yes where nobody can answer; ");
+        outcome.says("docs/errors.md#no_terminal").done();
+    }
+    job.finish().is(0);
+}
+
+#[test]
+fn a_store_that_is_none_is_explained_with_those_that_the_command_takes() {
+    let stage = Stage::new();
+    for line in [
+        "ls --store carrier-pigeon:coop",
+        "doctor --store carrier-pigeon:coop",
+        "run --store redis://h:99999 job -- true",
+    ] {
+        let wrong =
+            stage.line(line).run().is(64).says("is not the address of a store").says("give one such as redis://");
+        assert!(!wrong.err.contains("memory:") && !wrong.err.contains("bounds"), "{wrong:?}");
+    }
+}
+
+#[test]
+fn no_line_of_an_error_is_longer_than_the_terminal_is_wide() {
+    let stage = Stage::new();
+    let job = stage.hold("--label nightly-report");
+    for (line, code) in
+        [("run -n job -- true", 75), ("show --store carrier-pigeon:coop job", 64), ("run --wat job", 64)]
+    {
+        let shown = stage.line(line).at_terminal(44, "").is(code);
+        assert!(shown.out.contains("bandog: ") && shown.out.contains("why: "), "{shown:?}");
+        assert!(shown.out.lines().all(|line| line.trim_end().chars().count() < 44), "{shown:?}");
+    }
+    job.finish().is(0);
+}
+
+#[test]
 fn verbose_tells_the_whole_story() {
     let stage = Stage::new();
     let outcome = stage.line("run -v job -- true").run().is(0);

@@ -260,7 +260,7 @@ fn an_error_gives_the_terminal_back_or_never_takes_it() {
     let world = World::sqlite();
     let wrong = Screen::new(world.bandog("top --store redis+unix:///nowhere/socket"));
     let mut top = Top { screen: wrong, size: (24, 80) };
-    top.expect(&["cannot be reached"]);
+    top.expect(&["be reached: No such file"]);
     assert_eq!(top.screen.leader.wait().unwrap().code(), Some(69));
     assert!(!top.terminal().screen().alternate_screen());
 }

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll, Waker};
 
 use bandog_core::holder::HolderId;
-use bandog_core::op::{Body, Claim, Op, Patience, Release, Renew, Renewal, Verdict};
+use bandog_core::op::{Body, Claim, Op, Patience, Release, Renew, Renewal, Target, Verdict};
 use bandog_core::store::{Capabilities, Listing, Outcome, StoreErrorKind, Way};
 
 use crate::bench::{Bench, BoxFuture, Need, Proof, Skip};
@@ -42,6 +42,50 @@ pub async fn a_batch_equals_single_calls(bench: &Bench) -> Proof {
         "{bodies:?}"
     );
     bob.holds(bob.ask_now()).await;
+    Ok(())
+}
+
+/// Many renewals in one batch are answered like single ones: each by its own lock, also where one is not as the others.
+pub async fn many_renewals_equal_single_ones(bench: &Bench) -> Proof {
+    let [mut ann, mut bob] = bench.cast("renewals").await;
+    let (lease, mut calls, mut expected) = (bench.long(), Vec::new(), Vec::new());
+    for number in 0..300 {
+        ann.name = bench.name("renewals");
+        bob.name = ann.name.clone();
+        let hold = ann.holds(ann.ask()).await;
+        let mut id = hold.id();
+        let told = match number % 100 {
+            7 => {
+                bob.revokes(Target::Stamp(hold.stamp()), "repairs", false).await;
+                "revoked: repairs".to_owned()
+            }
+            8 => {
+                id = bob.client.fresh();
+                "not the holder".to_owned()
+            }
+            9 => {
+                ann.releases(hold.id()).await;
+                "not the holder".to_owned()
+            }
+            10 if bench.store.capabilities().queue => {
+                bob.waits(bob.ask()).await;
+                format!("{:?}, 1 waits", hold.stamp())
+            }
+            _ => format!("{:?}, 0 wait", hold.stamp()),
+        };
+        calls.push((ann.name.clone(), Op::Renew(Renew { id, lease })));
+        expected.push(told);
+    }
+    let told = |body: Body| match body {
+        Body::Renewal(Renewal::Renewed { stamp, line, .. }) if line.waiters == 1 => format!("{stamp:?}, 1 waits"),
+        Body::Renewal(Renewal::Renewed { stamp, line, .. }) => format!("{stamp:?}, {} wait", line.waiters),
+        Body::Renewal(Renewal::Revoked { reason, .. }) => format!("revoked: {reason}"),
+        Body::Renewal(Renewal::NotHolder) => "not the holder".to_owned(),
+        other => format!("{other:?}"),
+    };
+    let replies = bench.store.batch(calls).await;
+    let found: Vec<String> = replies.into_iter().map(|reply| told(reply.expect("an answer").body)).collect();
+    assert_eq!(found, expected);
     Ok(())
 }
 

@@ -1,8 +1,11 @@
 //! A revocation names its hold, tells the holder, and passes the lock on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bandog_core::op::{Claim, News, Parted, Refusal, Renewal, Revoked, Target};
+use bandog_core::op::{
+    Claim, Downgraded, News, Parted, Patience, Refusal, Release, Renewal, Revoked, Standing, Target, Verdict,
+};
 use bandog_core::token::Stamp;
 
 use super::granted;
@@ -54,11 +57,106 @@ pub async fn a_hold_is_ended_now(bench: &Bench) -> Proof {
     assert_eq!(bob.revokes(Target::Holder(hold.id().public()), "stuck", true).await, Revoked::Ended);
     assert!(granted(&bob.stands(place.id()).await) > hold.stamp());
     bob.picks_up(&place).await;
-    assert_eq!(ann.renew(hold.id(), bench.long()).await, Renewal::NotHolder);
+    assert_eq!(ann.renew(hold.id(), bench.long()).await, ended("stuck"));
     assert_eq!(ann.is_refused(&hold.claim).await, Refusal::Done);
     assert_eq!(bob.revokes(Target::Holder(hold.id().public()), "stuck", true).await, Revoked::NoSuchHolder);
     assert!(bob.still_holds(place.id()).await, "a copy does not hit the next");
     Ok(())
+}
+
+/// Whoever comes with a hold that was revoked and has ended is told so, with the last words, also when the news was lost and
+/// another holds by now.
+pub async fn a_hold_that_was_ended_is_told_why(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("why").await;
+    let hold = ann.holds(ann.ask()).await;
+    assert!(matches!(bob.revokes(Target::Holder(hold.id().public()), "please", false).await, Revoked::Asked { .. }));
+    assert_eq!(bob.revokes(Target::Holder(hold.id().public()), "stuck", true).await, Revoked::Ended);
+    let next = bob.holds(bob.ask()).await;
+    for times in 0..2 {
+        assert_eq!(ann.renew(hold.id(), bench.long()).await, ended("stuck"), "renewals: {times}");
+        assert_eq!(ann.stands(hold.id()).await, Standing::Revoked { reason: "stuck".into() }, "looks: {times}");
+        let reason = "stuck".to_owned();
+        assert_eq!(ann.releases(hold.id()).await, Parted::Revoked { reason }, "releases: {times}");
+    }
+    let never = ann.client.fresh();
+    assert_eq!(ann.beats(&[hold.id(), never]).await[1], Standing::Gone);
+    assert_eq!(ann.renew(never, bench.long()).await, Renewal::NotHolder, "one of another's");
+    assert!(bob.still_holds(next.id()).await);
+    let again = Some(Box::new(Claim { patience: Patience::Try, ..ann.ask() }));
+    let reply = ann.parts(Release { id: hold.id(), not_after: None, again }).await;
+    assert_eq!(reply.parted, Parted::Revoked { reason: "stuck".into() });
+    assert!(matches!(reply.again, Some(Verdict::Busy(Some(_)))), "{reply:?}");
+    assert_eq!(bob.releases(next.id()).await, Parted::Hold);
+    assert_eq!(bob.releases(next.id()).await, Parted::Nothing, "nobody revoked it");
+    Ok(())
+}
+
+/// The same is said of a hold that was asked for and ended with its lease, and of one that was released when it was asked for.
+pub async fn a_hold_that_was_asked_for_is_told_why(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("late").await;
+    for answers in [false, true] {
+        let hold = ann.holds(if answers { ann.ask() } else { ann.ask_briefly() }).await;
+        bob.revokes(Target::Holder(hold.id().public()), "maintenance", false).await;
+        if answers {
+            assert_eq!(ann.releases(hold.id()).await, Parted::Hold);
+        } else {
+            bench.outlast(bench.terms.lease).await;
+        }
+        assert_eq!(ann.renew(hold.id(), bench.long()).await, ended("maintenance"), "answers: {answers}");
+        bob.releases(bob.holds(bob.ask_now()).await.id()).await;
+    }
+    Ok(())
+}
+
+/// So are readers, writers that were readers, and those who wanted to change what they hold.
+pub async fn a_change_of_an_ended_hold_is_told_why(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Shared])?;
+    let [ann, bob] = bench.cast("change").await;
+    let (one, two) = (ann.holds(ann.ask_shared()).await, bob.holds(bob.ask_shared()).await);
+    bob.revokes(Target::Holder(one.id().public()), "you", true).await;
+    assert_eq!(ann.renew(one.id(), bench.long()).await, ended("you"));
+    let refused = Verdict::Refused(Refusal::Revoked { reason: "you".into() });
+    assert_eq!(ann.upgrades(one.id(), &ann.ask()).await, refused);
+    assert_eq!(ann.downgrades(one.id()).await, Downgraded::Revoked { reason: "you".into() });
+    let never = ann.client.fresh();
+    assert_eq!(ann.upgrades(never, &ann.ask()).await, Verdict::Refused(Refusal::NotHolder));
+    assert_eq!(ann.downgrades(never).await, Downgraded::NotHolder);
+    assert!(bob.still_holds(two.id()).await);
+    Ok(())
+}
+
+/// So are permits.
+pub async fn permits_that_were_ended_are_told_why(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Permits])?;
+    let [ann, bob] = bench.cast("permits").await;
+    let (one, two) = (ann.holds(ann.ask_permits(1, 2)).await, bob.holds(bob.ask_permits(1, 2)).await);
+    bob.revokes(Target::Holder(one.id().public()), "too many", true).await;
+    assert_eq!(ann.renew(one.id(), bench.long()).await, ended("too many"));
+    assert_eq!(ann.releases(one.id()).await, Parted::Revoked { reason: "too many".into() });
+    assert!(bob.still_holds(two.id()).await);
+    Ok(())
+}
+
+/// As long as it is on record: behind eight others nobody knows it any more.
+pub async fn a_revocation_that_is_forgotten_is_not_told(bench: &Bench) -> Proof {
+    let [ann, bob] = bench.cast("eight").await;
+    let mut ids = Vec::new();
+    for round in 0..9 {
+        let hold = ann.holds(ann.ask()).await;
+        bob.revokes(Target::Holder(hold.id().public()), &format!("reason {round}"), true).await;
+        ids.push(hold.id());
+    }
+    assert_eq!(ann.renew(ids[0], bench.long()).await, Renewal::NotHolder);
+    assert_eq!(ann.releases(ids[0]).await, Parted::Nothing);
+    for (round, id) in ids.iter().enumerate().skip(1) {
+        assert_eq!(ann.renew(*id, bench.long()).await, ended(&format!("reason {round}")));
+    }
+    Ok(())
+}
+
+/// The answer to a renewal that comes too late.
+fn ended(reason: &str) -> Renewal {
+    Renewal::Revoked { reason: reason.to_owned(), remaining: Duration::ZERO }
 }
 
 /// A revocation hits the hold that it names and no other.

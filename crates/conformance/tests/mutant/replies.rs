@@ -6,7 +6,10 @@ use std::time::Duration;
 use bandog_core::ledger::{Applied, LISTED};
 use bandog_core::mode::{Kind, Mode};
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Claim, Effect, Grant, News, Op, RecordView, Refusal, Renewal, Standing, Verdict};
+use bandog_core::op::{
+    Body, Claim, Downgraded, Effect, Grant, News, Op, Parted, RecordView, Refusal, ReleaseReply, Renewal, Standing,
+    Verdict,
+};
 use bandog_core::time::{LeaseTime, Now};
 use bandog_core::token::Stamp;
 
@@ -26,7 +29,7 @@ impl Twist for Misspeak {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misspeak: [(&str, Misspeaking); 34] = [
+    let misspeak: [(&str, Misspeaking); 40] = [
         ("pushes nothing", |_, applied| applied.effects.clear()),
         ("pushes twice", |_, applied| applied.effects.extend(applied.effects.clone())),
         ("keeps waiters secret", |_, applied| {
@@ -34,6 +37,39 @@ pub(crate) fn all() -> Vec<Mutant> {
         }),
         ("keeps revocations secret", |_, applied| {
             applied.effects.retain(|effect| !matches!(effect.news, News::Revoked { .. }));
+        }),
+        ("says to a renewal that what was revoked is gone", |_, applied| {
+            if let Body::Renewal(Renewal::Revoked { remaining: Duration::ZERO, .. }) = applied.reply.body {
+                applied.reply.body = Body::Renewal(Renewal::NotHolder);
+            }
+        }),
+        ("leaves a moment to what was revoked", |_, applied| {
+            if let Body::Renewal(Renewal::Revoked { remaining, .. }) = &mut applied.reply.body {
+                *remaining = (*remaining).max(Duration::from_millis(1));
+            }
+        }),
+        ("says to a heartbeat that what was revoked is gone", |_, applied| {
+            if let Body::Standings(standings) = &mut applied.reply.body {
+                let revoked = standings.iter_mut().filter(|standing| matches!(standing, Standing::Revoked { .. }));
+                revoked.for_each(|standing| *standing = Standing::Gone);
+            }
+        }),
+        ("says to a release that what was revoked is gone", |_, applied| {
+            if let Body::Release(ReleaseReply { parted: parted @ Parted::Revoked { .. }, .. }) = &mut applied.reply.body
+            {
+                *parted = Parted::Nothing;
+            }
+        }),
+        ("says to a downgrade that what was revoked is gone", |_, applied| {
+            if let Body::Downgraded(answer @ Downgraded::Revoked { .. }) = &mut applied.reply.body {
+                *answer = Downgraded::NotHolder;
+            }
+        }),
+        ("says to an upgrade that what was revoked is gone", |op, applied| {
+            let revoked = matches!(applied.reply.body, Body::Verdict(Verdict::Refused(Refusal::Revoked { .. })));
+            if matches!(op, Op::Upgrade(_)) && revoked {
+                applied.reply.body = Body::Verdict(Verdict::Refused(Refusal::NotHolder));
+            }
         }),
         ("repeats no notice", |op, applied| {
             let beat = matches!(op, Op::Heartbeat(_));

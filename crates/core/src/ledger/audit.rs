@@ -1,8 +1,9 @@
 //! The audit: revocations that stay on record although their holds have ended. [`Record::revoke`](super::Record) adds one; views show
-//! them, and a claim that would follow a hold is judged by them.
+//! them, a claim that would follow a hold is judged by them, and a holder whose hold has ended is told by them.
 
 use std::time::Duration;
 
+use crate::holder::HolderId;
 use crate::op::Revocation;
 use crate::time::LeaseTime;
 use crate::token::Stamp;
@@ -44,9 +45,19 @@ impl Audit {
         self.until
     }
 
-    /// The words of the last revocation of a hold.
+    /// The words of the last revocation of the hold with this stamp.
     pub(super) fn reason(&self, stamp: Stamp) -> Option<&str> {
-        self.revocations.iter().rfind(|revocation| revocation.stamp == stamp).map(|revocation| &*revocation.reason)
+        self.last(|revocation| revocation.stamp == stamp)
+    }
+
+    /// The same of the hold with this id. It is known by its public id: secrets are not kept for longer than they serve.
+    pub(super) fn reason_for(&self, id: HolderId) -> Option<&str> {
+        let holder = (!self.revocations.is_empty()).then(|| id.public())?;
+        self.last(|revocation| revocation.holder == holder)
+    }
+
+    fn last(&self, of: impl Fn(&Revocation) -> bool) -> Option<&str> {
+        self.revocations.iter().rfind(|revocation| of(revocation)).map(|revocation| &*revocation.reason)
     }
 
     /// Those that are kept now.

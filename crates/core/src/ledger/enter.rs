@@ -32,9 +32,13 @@ impl Record {
         if let Some(verdict) = self.replay(step, claim).or_else(|| self.refuse(step, claim)) {
             return verdict;
         }
-        let Some(reader) = self.holders.get(upgrade.from).filter(|hold| hold.mode == Mode::Shared) else {
-            return Verdict::Refused(Refusal::NotHolder);
+        let Some(reader) = self.holders.get(upgrade.from) else {
+            let why = self.why_ended(upgrade.from);
+            return Verdict::Refused(why.map_or(Refusal::NotHolder, |reason| Refusal::Revoked { reason }));
         };
+        if reader.mode != Mode::Shared {
+            return Verdict::Refused(Refusal::NotHolder);
+        }
         if let Some(reason) = &reader.revoked {
             // It would escape by becoming another hold.
             return Verdict::Refused(Refusal::Revoked { reason: reason.clone() });

@@ -1,14 +1,20 @@
 //! How entries stay: renewals of holds, heartbeats of waiters. Neither ever creates anything.
 
+use std::time::Duration;
+
 use crate::holder::HolderId;
 use crate::op::{Heartbeat, Renew, Renewal, Standing};
+use crate::zoo::{self, Bug};
 
 use super::{Record, Step};
 
 impl Record {
     pub(super) fn renew(&mut self, step: &Step<'_>, renew: &Renew) -> Renewal {
         let now = step.now.lease;
-        let Some(hold) = self.holders.get(renew.id) else { return Renewal::NotHolder };
+        let Some(hold) = self.holders.get(renew.id) else {
+            let ended = |reason| Renewal::Revoked { reason, remaining: Duration::ZERO };
+            return self.why_ended(renew.id).map_or(Renewal::NotHolder, ended);
+        };
         if let Some(reason) = &hold.revoked {
             return Renewal::Revoked { reason: reason.clone(), remaining: hold.remaining(now) };
         }
@@ -28,6 +34,14 @@ impl Record {
         if let Some(grant) = self.grant_of(step, id) {
             return Standing::Granted(grant);
         }
-        self.place_of(id).map_or(Standing::Gone, |ahead| Standing::Queued(self.queued(step, ahead)))
+        if let Some(ahead) = self.place_of(id) {
+            return Standing::Queued(self.queued(step, ahead));
+        }
+        self.why_ended(id).map_or(Standing::Gone, |reason| Standing::Revoked { reason })
+    }
+
+    /// Why the hold of an id that is not here was revoked, if it was and the record knows it: the news may have been lost.
+    pub(super) fn why_ended(&self, id: HolderId) -> Option<String> {
+        self.audit.reason_for(id).filter(|_| !zoo::has(Bug::RevocationUntold)).map(str::to_owned)
     }
 }

@@ -38,7 +38,7 @@ impl Record {
         } else if self.queue.remove(id).is_some() || self.withdraw(id).is_some() {
             Parted::Place
         } else {
-            Parted::Nothing
+            self.why_ended(id).map_or(Parted::Nothing, |reason| Parted::Revoked { reason })
         }
     }
 
@@ -52,9 +52,12 @@ impl Record {
             self.done.mark(id, pending.waiter.claim.not_after, step.now.lease);
             return Downgraded::Withdrawn;
         }
-        let Some(hold) = self.holders.get_mut(id).filter(|hold| hold.mode.kind() == Mode::Shared.kind()) else {
-            return Downgraded::NotHolder;
+        let Some(hold) = self.holders.get_mut(id) else {
+            return self.why_ended(id).map_or(Downgraded::NotHolder, |reason| Downgraded::Revoked { reason });
         };
+        if hold.mode.kind() != Mode::Shared.kind() {
+            return Downgraded::NotHolder;
+        }
         hold.mode = Mode::Shared;
         self.grant_of(step, id).map_or(Downgraded::NotHolder, Downgraded::Shared)
     }

@@ -26,7 +26,7 @@ impl Machine {
         let Some((care, vigil)) = watched(&mut hold.care) else { return };
         if let Some(limit) = vigil.alert_hold.filter(|limit| held > *limit && !care.alerted.hold) {
             care.alerted.hold = true;
-            self.events.push_back(Event::HeldLong { token, held, limit });
+            self.bustle.events.push_back(Event::HeldLong { token, held, limit });
         }
     }
 
@@ -37,7 +37,7 @@ impl Machine {
         let Some((care, vigil)) = watched(&mut hold.care) else { return };
         if let Some(limit) = vigil.alert_renewal.filter(|limit| late > *limit && !care.alerted.renewal) {
             care.alerted.renewal = true;
-            self.events.push_back(Event::RenewedLong { token, late, limit });
+            self.bustle.events.push_back(Event::RenewedLong { token, late, limit });
         }
     }
 
@@ -49,13 +49,13 @@ impl Machine {
     }
 
     pub(super) fn alert_wait(&mut self, now: Moment, slip: Slip) {
-        let Some(ask) = self.slips.ask(slip) else { return };
+        let Some(ask) = self.bustle.slips.ask(slip) else { return };
         let Some(vigil) = &ask.vigil else { return };
         let waited = now.since(ask.since);
         if let Some(limit) = vigil.alert_wait.filter(|limit| waited > *limit)
-            && self.slips.alert(slip)
+            && self.bustle.slips.alert(slip)
         {
-            self.events.push_back(Event::WaitedLong { waited, limit });
+            self.bustle.events.push_back(Event::WaitedLong { waited, limit });
         }
     }
 }

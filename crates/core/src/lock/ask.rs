@@ -34,6 +34,13 @@ pub struct Settings {
     pub response: Duration,
 }
 
+impl Settings {
+    /// How long a grant from the queue lasts with that lease.
+    pub(super) fn window_of(&self, lease: Lease) -> Duration {
+        self.window.min(lease.length() / 2)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

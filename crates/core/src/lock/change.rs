@@ -19,8 +19,8 @@ impl Machine {
         if let Some(why) = self.lost(now, grip) {
             return self.answered(why);
         }
-        let slip = self.slips.insert(None, Stage::Errand);
-        self.todo.push_back(Todo::Renew(grip, Some(slip)));
+        let slip = self.bustle.slips.insert(None, Stage::Errand);
+        self.bustle.todo.push_back(Todo::Renew(grip, Some(slip)));
         slip
     }
 
@@ -41,9 +41,9 @@ impl Machine {
         let mode = Mode::Exclusive;
         let (fair, reentrant, vigil, recovery) = (false, false, None, Recovery::Notify);
         let ask = Ask { mode, fair, patience, since: now, until, owner, reentrant, terms, vigil, recovery };
-        let slip = self.slips.insert(Some(Box::new(ask)), Stage::Unclaimed);
+        let slip = self.bustle.slips.insert(Some(Box::new(ask)), Stage::Unclaimed);
         if let Some(until) = until {
-            self.waits.insert((until, slip));
+            self.bustle.waits.insert((until, slip));
         }
         self.claim_upgrade(now, slip, grip);
         slip
@@ -51,8 +51,8 @@ impl Machine {
 
     pub(super) fn claim_upgrade(&mut self, now: Moment, slip: Slip, grip: Grip) {
         if let Some(seq) = self.new_claim(now, slip, Taker::Upgrade(slip, grip)) {
-            self.slips.set(slip, Stage::Claimed(seq));
-            self.todo.push_back(Todo::Claim(seq));
+            self.bustle.slips.set(slip, Stage::Claimed(seq));
+            self.bustle.todo.push_back(Todo::Claim(seq));
         }
     }
 
@@ -69,8 +69,8 @@ impl Machine {
             self.cohort = Cohort::Idle;
             self.advance(now);
         }
-        let slip = self.slips.insert(None, Stage::Errand);
-        self.todo.push_back(Todo::Downgrade(grip, slip));
+        let slip = self.bustle.slips.insert(None, Stage::Errand);
+        self.bustle.todo.push_back(Todo::Downgrade(grip, slip));
         slip
     }
 
@@ -86,36 +86,43 @@ impl Machine {
     }
 
     pub(super) fn downgrade_action(&self, grip: Grip, slip: Slip) -> Option<Action> {
-        let id = self.holds.get(grip.0)?.id;
+        let id = self.client.holder(self.holds.get(grip.0)?.seq);
         let errand = Errand::Downgrade { grip, seq: id.seq, slip };
         Some(Action { errand, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 
     pub(super) fn on_downgraded(&mut self, now: Moment, grip: Grip, seq: u64, slip: Slip, answer: Downgraded) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) else {
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq) else {
             return self.fail(slip, Why::Lost(LossReason::Gone));
         };
         if let Some(reason) = hold.loss.as_deref().cloned() {
             return self.fail(slip, Why::Lost(reason));
         }
-        if let Downgraded::Shared(_) = answer {
-            hold.mode = Mode::Shared;
-            return self.finish(slip, Outcome::Done);
-        }
-        self.lose(now, grip, LossReason::Gone);
-        self.fail(slip, Why::Lost(LossReason::Gone));
+        let reason = match answer {
+            Downgraded::Shared(_) => {
+                hold.mode = Mode::Shared;
+                return self.finish(slip, Outcome::Done);
+            }
+            Downgraded::Revoked { reason } => {
+                hold.ended = true;
+                LossReason::Revoked(reason.into())
+            }
+            Downgraded::Withdrawn | Downgraded::NotHolder => LossReason::Gone,
+        };
+        self.lose(now, grip, reason.clone());
+        self.fail(slip, Why::Lost(reason));
     }
 
     /// The claim of a pending upgrade of this hold.
     pub(super) fn upgrade_of(&self, grip: Grip) -> Option<u64> {
         let upgrades = |taker: Taker| matches!(taker, Taker::Upgrade(_, of) if of == grip);
-        self.claims.iter().find(|(_, claim)| upgrades(claim.taker)).map(|(seq, _)| *seq)
+        self.bustle.claims.iter().find(|(_, claim)| upgrades(claim.taker)).map(|(seq, _)| *seq)
     }
 
     /// A hold was lost: its pending upgrade has nothing to stand on.
     pub(super) fn end_upgrade(&mut self, now: Moment, grip: Grip, reason: &LossReason) {
         let Some(seq) = self.upgrade_of(grip) else { return };
-        let slip = self.claims.get(&seq).and_then(|claim| self.taker(claim));
+        let slip = self.bustle.claims.get(&seq).and_then(|claim| self.taker(claim));
         self.abandon(now, seq);
         if let Some(slip) = slip {
             self.fail(slip, Why::Lost(reason.clone()));
@@ -124,13 +131,13 @@ impl Machine {
 
     /// The read hold is gone while its upgrade is pending: it may have been exchanged. Asks, and says whether it did.
     pub(super) fn confirm_upgrade(&mut self, seq: u64) -> bool {
-        let Some(claim) = self.claims.get_mut(&seq) else { return false };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return false };
         match claim.phase {
             Phase::New => return false,
             Phase::Confirming | Phase::Withdrawing => {}
             Phase::Sent | Phase::Queued { .. } => {
                 claim.phase = Phase::Confirming;
-                self.todo.push_back(Todo::Confirm(seq));
+                self.bustle.todo.push_back(Todo::Confirm(seq));
             }
         }
         true
@@ -138,7 +145,7 @@ impl Machine {
 
     /// An upgrade is over, for this reason: back to reading, whichever side of the exchange we are on.
     pub(super) fn withdraw(&mut self, seq: u64, why: Why) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
         match (claim.phase, claim.taker) {
             (Phase::New, Taker::Upgrade(slip, _)) => {
                 self.forget_claim(seq);
@@ -148,19 +155,19 @@ impl Machine {
             (Phase::Sent | Phase::Queued { .. } | Phase::Confirming, _) => {
                 claim.phase = Phase::Withdrawing;
                 claim.giving_up = Some(Box::new(why));
-                self.todo.push_back(Todo::Withdraw(seq));
+                self.bustle.todo.push_back(Todo::Withdraw(seq));
             }
         }
     }
 
     pub(super) fn withdraw_action(&self, now: Moment, seq: u64) -> Option<Action> {
-        let id = self.claims.get(&seq)?.id;
+        let id = self.bustle.claims.get(&seq)?.id;
         Some(Action { errand: Errand::Withdraw { seq, sent: now }, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 
     pub(super) fn on_withdrawn(&mut self, now: (Moment, LeaseTime), seq: u64, sent: Moment, answer: Downgraded) {
         let (now, at) = now;
-        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
         let Taker::Upgrade(slip, grip) = claim.taker else { return };
         let may_arrive = claim.run.is_none() && at <= claim.not_after;
         let why = claim.giving_up.take();
@@ -176,18 +183,23 @@ impl Machine {
                     hold.mode = Mode::Shared;
                 }
             }
+            // The exchange had happened, and neither side of it is left.
+            Downgraded::Revoked { reason } => {
+                self.forget_claim(seq);
+                self.lose_revoked(now, grip, LossReason::Revoked(reason.into()));
+            }
             // The upgrade may yet arrive and take the read hold with it.
             Downgraded::NotHolder if may_arrive => self.end_both(now, seq, grip),
             Downgraded::NotHolder => {
                 self.forget_claim(seq);
-                self.todo.push_back(Todo::Renew(grip, None));
+                self.bustle.todo.push_back(Todo::Renew(grip, None));
             }
         }
         self.fail(slip, why.map_or(Why::Timeout(None), |why| *why));
     }
 
     pub(super) fn on_withdraw_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let Some(Taker::Upgrade(slip, grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
+        let Some(Taker::Upgrade(slip, grip)) = self.bustle.claims.get(&seq).map(|claim| claim.taker) else { return };
         self.end_both(now, seq, grip);
         self.fail(slip, Why::Store(error));
     }

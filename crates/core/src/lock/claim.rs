@@ -12,6 +12,7 @@ use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
 use super::landing::Landing;
+use super::pass::Remote;
 use super::slips::Stage;
 use super::{Action, Ask, Cohort, Errand, Grip, How, Lane, LossReason, Machine, Slip, Todo, Why};
 
@@ -77,7 +78,7 @@ pub(super) enum Phase {
 
 impl Machine {
     pub(super) fn window(&self, lease: Lease) -> Duration {
-        self.settings.window.min(lease.length() / 2)
+        self.settings.window_of(lease)
     }
 
     /// Claims for the local line, unless it has a claim or a hold already.
@@ -86,31 +87,32 @@ impl Machine {
             return;
         }
         if let Some(seq) = self.new_cohort_claim(now) {
-            self.todo.push_back(Todo::Claim(seq));
+            self.bustle.todo.push_back(Todo::Claim(seq));
         }
     }
 
     pub(super) fn new_cohort_claim(&mut self, now: Moment) -> Option<u64> {
-        let seq = self.new_claim(now, self.slips.head()?, Taker::Cohort)?;
+        let seq = self.new_claim(now, self.bustle.slips.head()?, Taker::Cohort)?;
+        self.bustle.remote = Remote::default();
         self.cohort = Cohort::Claiming(seq);
         Some(seq)
     }
 
     /// Claims for one slip.
     pub(super) fn claim_for(&mut self, now: Moment, slip: Slip) {
-        self.slips.set(slip, Stage::Unclaimed);
-        let patient = self.slips.ask(slip).is_some_and(|ask| ask.patience == Patience::Queue);
+        self.bustle.slips.set(slip, Stage::Unclaimed);
+        let patient = self.bustle.slips.ask(slip).is_some_and(|ask| ask.patience == Patience::Queue);
         if patient && !self.may_claim(now) {
             return;
         }
         if let Some(seq) = self.new_claim(now, slip, Taker::Slip(slip)) {
-            self.slips.set(slip, Stage::Claimed(seq));
-            self.todo.push_back(Todo::Claim(seq));
+            self.bustle.slips.set(slip, Stage::Claimed(seq));
+            self.bustle.todo.push_back(Todo::Claim(seq));
         }
     }
 
     pub(super) fn new_claim(&mut self, now: Moment, slip: Slip, taker: Taker) -> Option<u64> {
-        let &Ask { mode, fair, patience, terms, .. } = self.slips.ask(slip)?;
+        let &Ask { mode, fair, patience, terms, .. } = self.bustle.slips.ask(slip)?;
         Some(self.insert_claim(now, taker, Wish { mode, lease: terms.lease(), fair, patience, after: None }))
     }
 
@@ -134,24 +136,24 @@ impl Machine {
             how: How::AtOnce,
             giving_up: None,
         };
-        self.claims.insert(id.seq, Box::new(claim));
+        self.bustle.claims.insert(id.seq, Box::new(claim));
         id.seq
     }
 
     // A claim that queues needs the inbox; a failing store gets its pause.
     fn may_claim(&mut self, now: Moment) -> bool {
-        if !self.inbox_up && self.failing.is_none() {
+        if !self.inbox_up && self.bustle.failing.is_none() {
             let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the inbox is not connected");
             self.note_failure(now, now, error);
         }
-        self.failing.as_ref().and_then(|failing| failing.retry_at).is_none_or(|at| at <= now)
+        self.bustle.failing.as_ref().and_then(|failing| failing.retry_at).is_none_or(|at| at <= now)
     }
 
     /// Marks a claim as sent and makes its request.
     pub(super) fn send_claim(&mut self, now: Moment, store: LeaseTime, seq: u64) -> Option<Claim> {
         let not_after = store + self.settings.response;
-        let window = self.claims.get(&seq).map(|claim| self.window(claim.lease))?;
-        let claim = self.claims.get_mut(&seq)?;
+        let window = self.bustle.claims.get(&seq).map(|claim| self.window(claim.lease))?;
+        let claim = self.bustle.claims.get_mut(&seq)?;
         (claim.phase, claim.asked, claim.not_after) = (Phase::Sent, now, not_after);
         Some(Claim {
             id: claim.id,
@@ -169,8 +171,8 @@ impl Machine {
     }
 
     pub(super) fn claim_action(&mut self, now: Moment, store: LeaseTime, seq: u64) -> Option<Action> {
-        let from = match self.claims.get(&seq)?.taker {
-            Taker::Upgrade(_, grip) => Some(self.holds.get(grip.0)?.id),
+        let from = match self.bustle.claims.get(&seq)?.taker {
+            Taker::Upgrade(_, grip) => Some(self.client.holder(self.holds.get(grip.0)?.seq)),
             _ => None,
         };
         let claim = self.send_claim(now, store, seq)?;
@@ -182,16 +184,17 @@ impl Machine {
     }
 
     pub(super) fn confirm_action(&mut self, now: Moment, seq: u64) -> Option<Action> {
-        let claim = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming)?;
-        let lease = self.taker(claim).and_then(|taker| self.slips.ask(taker)).map_or(claim.lease, |ask| ask.lease());
-        let claim = self.claims.get_mut(&seq)?;
+        let claim = self.bustle.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming)?;
+        let lease =
+            self.taker(claim).and_then(|taker| self.bustle.slips.ask(taker)).map_or(claim.lease, |ask| ask.lease());
+        let claim = self.bustle.claims.get_mut(&seq)?;
         claim.lease = lease;
         let op = Op::Renew(Renew { id: claim.id, lease });
         Some(Action { errand: Errand::Confirm { seq, sent: now }, op, lane: Lane::Renewals })
     }
 
     pub(super) fn on_verdict(&mut self, now: Moment, seq: u64, run: RunId, verdict: Verdict) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return self.late_answer(seq) };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return self.late_answer(seq) };
         claim.run.get_or_insert(run);
         if claim.phase == Phase::Withdrawing {
             return;
@@ -222,7 +225,9 @@ impl Machine {
             Refusal::Revoked { reason } => Some(LossReason::Revoked(reason.as_str().into())),
             _ => None,
         };
-        if let (Some(reason), Some(Taker::Upgrade(_, grip))) = (lost, self.claims.get(&seq).map(|claim| claim.taker)) {
+        if let (Some(reason), Some(Taker::Upgrade(_, grip))) =
+            (lost, self.bustle.claims.get(&seq).map(|claim| claim.taker))
+        {
             self.lose(now, grip, reason);
         }
         if let (Refusal::LeaseTooLong { .. }, Cohort::Claiming(claiming)) = (refusal, self.cohort)
@@ -236,7 +241,7 @@ impl Machine {
     // The lease is that of whoever came first; the others may have asked for less.
     fn refuse_head(&mut self, now: Moment, seq: u64, refusal: &Refusal) {
         self.forget_claim(seq);
-        if let Some(head) = self.slips.head() {
+        if let Some(head) = self.bustle.slips.head() {
             self.fail(head, Why::Refused(refusal.clone()));
         }
         self.advance(now);
@@ -244,21 +249,21 @@ impl Machine {
 
     // A push may overtake the answer; then the claim is a hold by now and its acquire is no longer unanswered.
     fn late_answer(&mut self, seq: u64) {
-        if let Some((_, hold)) = self.holds.iter_mut().find(|(_, hold)| hold.id.seq == seq) {
+        if let Some((_, hold)) = self.holds.iter_mut().find(|(_, hold)| hold.seq == seq) {
             hold.unanswered = None;
         }
     }
 
     pub(super) fn on_queued(&mut self, now: Moment, seq: u64, queued: Queued) {
         self.note_blocker(&queued);
-        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
         if !matches!(claim.phase, Phase::Sent | Phase::Queued { .. }) {
             return;
         }
         claim.phase = Phase::Queued { last: queued.last };
         claim.how = How::HandOff;
         let (asked, lease, fair, taker) = (claim.asked, claim.lease, claim.fair, claim.taker);
-        self.remote.fair |= fair;
+        self.bustle.remote.fair |= fair;
         if self.taker_gone(seq) {
             return self.abandon(now, seq);
         }
@@ -286,16 +291,16 @@ impl Machine {
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Idle;
         }
-        let claim = self.claims.remove(&seq);
-        self.orphans -= usize::from(claim.as_ref().is_some_and(|claim| claim.taker == Taker::Nobody));
+        let claim = self.bustle.claims.remove(&seq);
+        self.bustle.orphans -= usize::from(claim.as_ref().is_some_and(|claim| claim.taker == Taker::Nobody));
         claim
     }
 
     fn taker_gone(&self, seq: u64) -> bool {
-        self.claims.get(&seq).is_some_and(|claim| self.taker(claim).is_none())
+        self.bustle.claims.get(&seq).is_some_and(|claim| self.taker(claim).is_none())
     }
 
     fn note_blocker(&mut self, queued: &Queued) {
-        self.blocker.clone_from(&queued.blocker.clone().map(Box::new));
+        self.bustle.blocker.clone_from(&queued.blocker.clone().map(Box::new));
     }
 }

@@ -23,7 +23,9 @@ pub(super) struct Failing {
 
 impl Machine {
     pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else { return };
+        let Some(claim) = self.bustle.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else {
+            return;
+        };
         let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
         // What is being confirmed was granted: it must not wait for its window to end.
         // What takes a hold again may have been answered to nobody before.
@@ -44,7 +46,7 @@ impl Machine {
         }
         self.forget_claim(seq);
         if let Taker::Slip(slip) = taker {
-            self.slips.set(slip, Stage::Unclaimed);
+            self.bustle.slips.set(slip, Stage::Unclaimed);
         }
         if taker != Taker::Nobody {
             self.note_failure(now, sent, error);
@@ -53,7 +55,7 @@ impl Machine {
 
     /// A claim that was certainly not executed never will be.
     pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
-        if let Some(claim) = self.claims.get_mut(&seq).filter(|_| error.outcome == Sure::NotExecuted) {
+        if let Some(claim) = self.bustle.claims.get_mut(&seq).filter(|_| error.outcome == Sure::NotExecuted) {
             claim.not_after = LeaseTime::ZERO;
         }
     }
@@ -62,20 +64,21 @@ impl Machine {
     pub(super) fn note_failure(&mut self, now: Moment, sent: Moment, error: StoreError) {
         // Not longer ago than a request may take: before that it was this process that did not run.
         let sent = sent.max(now - self.settings.response);
-        let (since, attempt) = self.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
+        let (since, attempt) =
+            self.bustle.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
         let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
         let retry_at = (!zoo::has(Bug::NoRetry)).then(|| pause.min(since + self.settings.unavailable_after));
-        self.failing = Some(Box::new(Failing { since, attempt, retry_at, error, too_late: false }));
+        self.bustle.failing = Some(Box::new(Failing { since, attempt, retry_at, error, too_late: false }));
     }
 
     /// Ends a claim and tells everybody who counted on it.
     pub(super) fn drop_claim(&mut self, now: Moment, seq: u64, why: impl Fn(Slip) -> Why) {
-        if matches!(self.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
+        if matches!(self.bustle.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
             self.part_claim(now, seq, Lane::Renewals);
         }
         let Some(claim) = self.forget_claim(seq) else { return };
         let told = match claim.taker {
-            Taker::Cohort => self.slips.line(),
+            Taker::Cohort => self.bustle.slips.line(),
             Taker::Slip(slip) | Taker::Upgrade(slip, _) => vec![slip],
             Taker::Regain(_) | Taker::Nobody => Vec::new(),
         };
@@ -86,14 +89,14 @@ impl Machine {
 
     /// Nobody wants this claim any more.
     pub(super) fn abandon(&mut self, now: Moment, seq: u64) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
         match claim.phase {
             Phase::New => {
                 self.forget_claim(seq);
             }
             Phase::Sent | Phase::Confirming => {
                 let taker = std::mem::replace(&mut claim.taker, Taker::Nobody);
-                self.orphans += usize::from(taker != Taker::Nobody);
+                self.bustle.orphans += usize::from(taker != Taker::Nobody);
                 if self.cohort == Cohort::Claiming(seq) {
                     self.cohort = Cohort::Idle;
                 }
@@ -109,7 +112,7 @@ impl Machine {
 
     pub(super) fn line_shrank(&mut self, now: Moment) {
         if let Cohort::Claiming(seq) = self.cohort
-            && self.slips.line_is_empty()
+            && self.bustle.slips.line_is_empty()
         {
             self.abandon(now, seq);
         }

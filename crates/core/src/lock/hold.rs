@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Blocker, Patience};
@@ -12,6 +11,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
+use super::bustle::Bustle;
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
 use super::landing::Landing;
@@ -26,7 +26,8 @@ use super::{
 /// One hold in the store and its use in this process.
 #[derive(Debug)]
 pub(super) struct Hold {
-    pub(super) id: HolderId,
+    /// Of the client's ids: what the store knows it by.
+    pub(super) seq: u64,
     pub(super) stamp: Stamp,
     pub(super) local: u16,
     /// The token that its guard was given first; it may have been exchanged or taken again since.
@@ -37,6 +38,8 @@ pub(super) struct Hold {
     pub(super) owner: Option<OwnerId>,
     pub(super) keeping: Keeping,
     pub(super) loss: Option<Box<LossReason>>,
+    /// Whether the store has said that it was revoked and has ended: there is nothing to release.
+    pub(super) ended: bool,
     /// The slip that was granted but not yet picked up, and by when it should be.
     pub(super) unpicked: Option<(Slip, Moment)>,
     pub(super) since: Moment,
@@ -87,6 +90,11 @@ impl Hold {
         self.keeping.deadline()
     }
 
+    /// Whether the store has nothing of it that could be released: it does not know it, or it was released already.
+    pub(super) fn left_nothing(&self) -> bool {
+        self.ended || matches!(self.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown))
+    }
+
     pub(super) fn pick_up(&mut self) {
         self.unpicked = None;
     }
@@ -129,11 +137,11 @@ impl From<Loss> for LossReason {
 impl Machine {
     /// Turns a claim into a hold and gives it to its waiter.
     pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
-        let Some(ask) = self.slips.ask(slip).cloned() else { return };
-        let Some(claim) = self.claims.remove(&seq) else { return };
+        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
+        let Some(claim) = self.bustle.claims.remove(&seq) else { return };
         let fresh = self.fresh_hold(now, &claim, &ask, landing);
         // Whoever was in the way has left it.
-        self.blocker = None;
+        self.bustle.blocker = None;
         if let Taker::Upgrade(_, grip) = claim.taker {
             self.exchange(grip, fresh);
             self.finish(slip, Outcome::Done);
@@ -143,20 +151,20 @@ impl Machine {
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Holding(key);
             if claim.local == 0 {
-                self.remote.begin(now, landing.line);
+                self.bustle.remote.begin(now, landing.line);
             }
         }
         self.give(now, key, slip, claim.how);
-        if landing.remaining < ask.lease().length() && !self.slips.line_is_empty() {
+        if landing.remaining < ask.lease().length() && !self.bustle.slips.line_is_empty() {
             // Only a confirmed lease may be passed on, and somebody waits for that.
-            self.todo.push_back(Todo::Renew(Grip(key), None));
+            self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
         }
         self.attend(now, key);
     }
 
     fn fresh_hold(&self, now: Moment, claim: &Claiming, ask: &Ask, landing: &Landing) -> Hold {
         Hold {
-            id: claim.id,
+            seq: claim.id.seq,
             stamp: landing.stamp,
             local: claim.local,
             origin: landing.stamp.token(claim.local),
@@ -166,6 +174,7 @@ impl Machine {
             owner: ask.owner,
             keeping: Keeping::new(ask.terms, counted_from(now, landing.sent), landing.remaining),
             loss: None,
+            ended: false,
             unpicked: None,
             since: now,
             care: None,
@@ -192,14 +201,16 @@ impl Machine {
 
     /// Gives a hold to a waiter, who has a claim window to pick it up.
     pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
-        let Some(ask) = self.slips.ask(slip) else { return };
-        let (window, watched) = (self.window(ask.lease()), ask.vigil.is_some());
-        let Some(hold) = self.holds.get_mut(key) else { return };
-        hold.assign(now, slip, ask, window);
+        let Bustle { slips, waits, events, .. } = &mut *self.bustle;
+        let Some((ask, hold)) = slips.ask(slip).zip(self.holds.get_mut(key)) else { return };
+        let watched = ask.vigil.is_some();
+        hold.assign(now, slip, ask, self.settings.window_of(ask.lease()));
         let token = hold.token();
-        self.disarm_wait(slip);
-        self.slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
-        self.events.push_back(Event::Ready(slip));
+        if let Some(until) = ask.until {
+            waits.remove(&(until, slip));
+        }
+        slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
+        events.push_back(Event::Ready(slip));
         if watched {
             self.alert_wait(now, slip);
         }
@@ -250,7 +261,7 @@ impl Machine {
 
     /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
     pub(super) fn waits_for_itself(&self, slip: Slip) -> bool {
-        let ask = self.slips.ask(slip);
+        let ask = self.bustle.slips.ask(slip);
         let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
         let own =
             || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.loss.is_none());
@@ -265,7 +276,7 @@ impl Machine {
     pub(super) fn own_blocker(&self, now: Moment) -> Option<Blocker> {
         let (_, hold) = self.holds.iter().find(|(_, hold)| hold.loss.is_none())?;
         let remaining = hold.deadline().since(now);
-        Some(Blocker { holder: hold.id.public(), who: Arc::clone(self.client.who()), remaining })
+        Some(Blocker { holder: self.client.holder(hold.seq).public(), who: Arc::clone(self.client.who()), remaining })
     }
 
     /// A hold is gone without being released: tell its guards, and let the line claim anew.
@@ -283,8 +294,14 @@ impl Machine {
         if let Some((slip, _)) = hold.unpicked {
             self.return_to_wait(now, slip, grip);
         } else {
-            let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
-            self.events.push_back(Event::Lost(Box::new(lost)));
+            let lost = Lost {
+                grip,
+                token: hold.token(),
+                id: self.client.holder(hold.seq),
+                since: hold.since,
+                reason: reason.clone(),
+            };
+            self.bustle.events.push_back(Event::Lost(Box::new(lost)));
             self.recover(now, grip, &reason);
         }
         if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
@@ -293,13 +310,20 @@ impl Machine {
         }
     }
 
+    /// The store says that a hold was revoked and has ended. Nobody has to answer that.
+    pub(super) fn lose_revoked(&mut self, now: Moment, grip: Grip, reason: LossReason) {
+        if let Some(hold) = self.holds.get_mut(grip.0) {
+            hold.ended = true;
+        }
+        self.lose(now, grip, reason);
+    }
+
     /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
     pub(super) fn return_to_wait(&mut self, now: Moment, slip: Slip, grip: Grip) {
-        let Some(ask) = self.slips.ask(slip).cloned() else { return };
-        let gone = |hold: &Hold| matches!(hold.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown));
+        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
         if !self.leave(grip)
             && let Some(hold) = self.holds.remove(grip.0)
-            && !gone(&hold)
+            && !hold.left_nothing()
         {
             self.part_hold(now, &hold, Lane::Renewals);
         }
@@ -310,10 +334,10 @@ impl Machine {
             return self.fail(slip, Why::Closed);
         }
         if let Some(until) = ask.until {
-            self.waits.insert((until, slip));
+            self.bustle.waits.insert((until, slip));
         }
         if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
-            self.slips.join(slip);
+            self.bustle.slips.join(slip);
             self.advance(now);
         } else {
             self.claim_for(now, slip);
@@ -323,7 +347,7 @@ impl Machine {
     /// The store answered; if it is another life than the one that granted a hold, the hold must be confirmed.
     pub(super) fn note_alive(&mut self, now: Moment, run: RunId, serves: bool) {
         // Where claims are answered too late, their releases are answered too: that proves nothing.
-        if self.failing.take_if(|failing| serves || !failing.too_late).is_some() {
+        if self.bustle.forgive(|failing| serves || !failing.too_late).is_some() {
             self.retry(now);
         }
         for (key, hold) in self.holds.iter_mut() {
@@ -331,9 +355,9 @@ impl Machine {
                 hold.doubted = true;
                 let seen = hold.loss.is_none() && hold.unpicked.is_none();
                 if seen && !std::mem::replace(&mut hold.uncertain, true) {
-                    self.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
+                    self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
                 }
-                self.todo.push_back(Todo::Renew(Grip(key), None));
+                self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
             }
         }
     }

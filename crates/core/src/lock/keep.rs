@@ -14,18 +14,20 @@ impl Machine {
     pub(super) fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
         let hold = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none())?;
         hold.confirming = true;
-        let errand = Errand::Renew { grip, seq: hold.id.seq, sent: now, slip };
-        let op = Op::Renew(Renew { id: hold.id, lease: hold.lease });
+        let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip };
+        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 
     pub(super) fn on_renewal(&mut self, now: Moment, hold: (Grip, u64, Moment), slip: Option<Slip>, renewal: Renewal) {
         let (grip, seq, sent) = hold;
-        let same = |hold: &Hold| hold.id.seq == seq || zoo::has(Bug::RenewalOfAnother);
+        let same = |hold: &Hold| hold.seq == seq || zoo::has(Bug::RenewalOfAnother);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
+            let known = self.holds.get(grip.0).filter(|hold| hold.seq == seq);
+            let reason = known.and_then(|hold| hold.loss.as_deref().cloned()).unwrap_or(LossReason::Gone);
             // Its guard may have left meanwhile, and the next one waits for this answer.
             self.on_confirmed(now, seq, sent, renewal);
-            return self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
+            return self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
         };
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
@@ -38,17 +40,18 @@ impl Machine {
                 hold.seen = hold.seen.max(sent);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
-                    self.remote.learn(now, line);
+                    self.learn(now, line);
                 }
                 if counts {
-                    self.events.push_back(Event::Renewed { grip, late });
+                    self.bustle.events.push_back(Event::Renewed { grip, late });
                 }
                 self.note_repaired(grip, true);
                 self.tell_renewer(slip, Outcome::Done);
             }
-            Renewal::Revoked { reason, .. } => {
+            Renewal::Revoked { reason, remaining } => {
                 let reason = LossReason::Revoked(reason.into());
-                self.events.push_back(Event::RenewalFailed(grip));
+                hold.ended = remaining.is_zero();
+                self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
             }
@@ -56,7 +59,7 @@ impl Machine {
                 if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
                     return self.tell_renewer(slip, Outcome::Done);
                 }
-                self.events.push_back(Event::RenewalFailed(grip));
+                self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, LossReason::Gone);
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
             }
@@ -74,10 +77,10 @@ impl Machine {
         if self.is_confirming(seq) {
             self.on_claim_error(now, seq, error.clone());
         }
-        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq) {
+        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq) {
             hold.confirming = false;
             hold.keeping.failed(now, sent);
-            self.events.push_back(Event::RenewalFailed(grip));
+            self.bustle.events.push_back(Event::RenewalFailed(grip));
         }
         self.note_doubt(now, grip.0);
         self.tell_renewer(slip, Outcome::Failed(Why::Store(error)));
@@ -101,7 +104,7 @@ impl Machine {
                 if zoo::has(Bug::DeadlineAtSend) {
                     hold.keeping.confirmed(now, now, hold.lease.length(), true);
                 }
-                self.todo.push_back(Todo::Renew(Grip(key), None));
+                self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
             }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
@@ -120,7 +123,7 @@ impl Machine {
         };
         if let HoldState::Uncertain { until } = hold.state(now) {
             hold.uncertain = true;
-            self.events.push_back(Event::Uncertain { grip: Grip(key), until });
+            self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until });
         }
     }
 }

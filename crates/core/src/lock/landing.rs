@@ -24,18 +24,18 @@ pub(super) struct Landing {
 impl Machine {
     /// A grant has arrived: make it a hold, or confirm it first, or give it back.
     pub(super) fn land(&mut self, now: Moment, seq: u64, landing: Landing) {
-        let Some(claim) = self.claims.get(&seq) else { return };
-        let Some(slip) = self.taker(claim).filter(|slip| self.slips.ask(*slip).is_some()) else {
+        let Some(claim) = self.bustle.claims.get(&seq) else { return };
+        let Some(slip) = self.taker(claim).filter(|slip| self.bustle.slips.ask(*slip).is_some()) else {
             return self.abandon_granted(now, seq);
         };
         // Whoever is first may have changed since the confirmation was asked for.
-        let proven = landing.confirmed && self.slips.ask(slip).is_some_and(|ask| ask.lease() == claim.lease);
+        let proven = landing.confirmed && self.bustle.slips.ask(slip).is_some_and(|ask| ask.lease() == claim.lease);
         if !proven && self.must_confirm(now, claim, slip, &landing) {
-            if let Some(claim) = self.claims.get_mut(&seq)
+            if let Some(claim) = self.bustle.claims.get_mut(&seq)
                 && (claim.phase != Phase::Confirming || landing.confirmed)
             {
                 claim.phase = Phase::Confirming;
-                self.todo.push_back(Todo::Confirm(seq));
+                self.bustle.todo.push_back(Todo::Confirm(seq));
             }
             return;
         }
@@ -43,7 +43,7 @@ impl Machine {
             // The answer took longer than the lease: it is not ours to use.
             let error = StoreError::unknown("the store answered too late for the lease");
             self.on_claim_error(now, seq, error);
-            if let Some(failing) = &mut self.failing {
+            if let Some(failing) = &mut self.bustle.failing {
                 failing.too_late = true;
             }
             return;
@@ -52,7 +52,7 @@ impl Machine {
     }
 
     fn must_confirm(&self, now: Moment, claim: &Claiming, slip: Slip, landing: &Landing) -> bool {
-        let Some(ask) = self.slips.ask(slip) else { return false };
+        let Some(ask) = self.bustle.slips.ask(slip) else { return false };
         let deadline = self.settings.drift.deadline(landing.sent, landing.remaining);
         let short = deadline < now + self.window(claim.lease) / 4;
         let fixed = ask.terms.is_fixed() && landing.remaining < ask.lease().length();
@@ -60,17 +60,17 @@ impl Machine {
     }
 
     pub(super) fn is_confirming(&self, seq: u64) -> bool {
-        self.claims.get(&seq).is_some_and(|claim| claim.phase == Phase::Confirming)
+        self.bustle.claims.get(&seq).is_some_and(|claim| claim.phase == Phase::Confirming)
     }
 
     // The answer says who waits elsewhere.
     fn may_pass_on(&mut self, now: Moment, line: Line) -> bool {
-        self.remote.learn(now, line);
+        self.learn(now, line);
         self.may_pass(now)
     }
 
     pub(super) fn on_confirmed(&mut self, now: Moment, seq: u64, sent: Moment, renewal: Renewal) {
-        let Some(claim) = self.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
+        let Some(claim) = self.bustle.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
         let (taker, lease, passed) = (claim.taker, claim.lease, claim.local > 0);
         match (renewal, taker) {
             (Renewal::Renewed { line, .. }, _) if passed && !self.may_pass_on(now, line) => {
@@ -80,14 +80,16 @@ impl Machine {
             (Renewal::Renewed { stamp, remaining, line }, _) => {
                 self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
             }
-            (Renewal::Revoked { reason, .. }, Taker::Upgrade(slip, grip)) => {
+            (Renewal::Revoked { reason, remaining }, Taker::Upgrade(slip, grip)) => {
                 let reason = LossReason::Revoked(reason.into());
-                self.abandon_granted(now, seq);
-                self.lose(now, grip, reason.clone());
+                self.answer_revoked(now, seq, remaining);
+                self.forget_claim(seq);
+                // The read hold has ended too: it was exchanged.
+                self.lose_revoked(now, grip, reason.clone());
                 self.fail(slip, Why::Lost(reason));
             }
-            (Renewal::Revoked { .. }, _) => {
-                self.part_claim(now, seq, Lane::Renewals);
+            (Renewal::Revoked { remaining, .. }, _) => {
+                self.answer_revoked(now, seq, remaining);
                 self.reclaim(now, seq);
             }
             (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
@@ -98,9 +100,16 @@ impl Machine {
         }
     }
 
+    // A grant that is revoked ends with our answer, unless it has ended.
+    fn answer_revoked(&mut self, now: Moment, seq: u64, remaining: Duration) {
+        if !remaining.is_zero() {
+            self.part_claim(now, seq, Lane::Renewals);
+        }
+    }
+
     /// A pushed grant. Its claim window began after the last time we were told "still queued".
     pub(super) fn on_pushed_grant(&mut self, now: Moment, run: RunId, seq: u64, stamp: Stamp) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return self.unknown_grant(now, seq) };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return self.unknown_grant(now, seq) };
         match claim.phase {
             Phase::Queued { last } if stamp <= last => return,
             Phase::Queued { .. } | Phase::Sent => {}
@@ -116,7 +125,7 @@ impl Machine {
     }
 
     fn unknown_grant(&mut self, now: Moment, seq: u64) {
-        if !self.holds.iter().any(|(_, hold)| hold.id.seq == seq) {
+        if !self.holds.iter().any(|(_, hold)| hold.seq == seq) {
             let id = self.client.holder(seq);
             // Whatever copy of its claim is still on its way was sent before now: none is valid after this.
             self.part_unknown(now, id);
@@ -125,7 +134,7 @@ impl Machine {
 
     /// One standing from a heartbeat.
     pub(super) fn on_standing(&mut self, now: Moment, sent: Moment, run: RunId, seq: u64, standing: Standing) {
-        let Some(claim) = self.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
         let Phase::Queued { .. } = claim.phase else { return };
         match standing {
             Standing::Queued(queued) => {
@@ -138,7 +147,7 @@ impl Machine {
                 self.land(now, seq, Landing { stamp, sent, remaining, line, confirmed: false });
             }
             Standing::Gone if zoo::has(Bug::ForgottenPlace) => drop(self.forget_claim(seq)),
-            Standing::Gone => self.reclaim(now, seq),
+            Standing::Revoked { .. } | Standing::Gone => self.reclaim(now, seq),
         }
     }
 }

@@ -65,6 +65,7 @@
 
 mod alerts;
 mod ask;
+mod bustle;
 mod change;
 mod claim;
 mod errand;
@@ -93,48 +94,32 @@ pub use pass::Released;
 pub use round::Tally;
 pub use word::{MAX_DEPTH, Word};
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-
-use slab::Slab;
 
 use crate::backoff::Jitter;
 use crate::holder::Client;
 use crate::mode::Mode;
-use crate::op::{Blocker, Body, Patience, Reply};
+use crate::op::{Body, Patience, Reply};
 use crate::store::StoreError;
 use crate::time::{LeaseTime, Moment};
 use crate::zoo::{self, Bug};
 
+use bustle::Now;
 use claim::{Claiming, Taker};
-use giving_up::Failing;
 use holds::{HoldKey, Holds};
-use pass::{Parting, Remote};
-use slips::{Slips, Stage};
+use slips::Stage;
 
 /// The machine of one lock name.
 #[derive(Debug)]
 pub struct Machine {
     settings: Arc<Settings>,
     client: Client,
-    slips: Slips,
-    waits: BTreeSet<(Moment, Slip)>,
-    // Boxed: a map of a few large entries would be made anew for each, of a size that allocators are slow with.
-    claims: BTreeMap<u64, Box<Claiming>>,
     holds: Holds,
-    partings: Slab<Parting>,
-    /// Claims under way whose taker is nobody.
-    orphans: usize,
     cohort: Cohort,
-    remote: Remote,
-    failing: Option<Box<Failing>>,
-    blocker: Option<Box<Blocker>>,
-    heartbeat_at: Option<Moment>,
+    bustle: Now,
     inbox_up: bool,
     closed: bool,
     jitter: Jitter,
-    todo: VecDeque<Todo>,
-    events: VecDeque<Event>,
 }
 
 /// What the local line as a whole has in the store.
@@ -164,22 +149,12 @@ impl Machine {
         Self {
             settings,
             client,
-            slips: Slips::default(),
-            waits: BTreeSet::new(),
-            claims: BTreeMap::new(),
             holds: Holds::default(),
-            partings: Slab::new(),
-            orphans: 0,
             cohort: Cohort::Idle,
-            remote: Remote::default(),
-            failing: None,
-            blocker: None,
-            heartbeat_at: None,
+            bustle: Now::default(),
             inbox_up: true,
             closed: false,
             jitter: Jitter::new(seed),
-            todo: VecDeque::new(),
-            events: VecDeque::new(),
         }
     }
 
@@ -192,19 +167,19 @@ impl Machine {
         }
         self.notice_ends(now, ask.owner);
         if let Some(outcome) = self.reenter(now, &ask) {
-            return self.slips.insert(None, Stage::Ready(outcome));
+            return self.bustle.slips.insert(None, Stage::Ready(outcome));
         }
         if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {
             return self.answered(Why::Busy(self.own_blocker(now)));
         }
         let until = ask.until;
         let with_cohort = ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue;
-        let slip = self.slips.insert(Some(ask), Stage::Unclaimed);
+        let slip = self.bustle.slips.insert(Some(ask), Stage::Unclaimed);
         if let Some(until) = until {
-            self.waits.insert((until, slip));
+            self.bustle.waits.insert((until, slip));
         }
         if with_cohort {
-            self.slips.join(slip);
+            self.bustle.slips.join(slip);
             self.advance(now);
         } else {
             self.claim_for(now, slip);
@@ -215,10 +190,10 @@ impl Machine {
     /// Exchanges a slip for its outcome, if it is there.
     #[inline(always)]
     pub fn pick(&mut self, now: Moment, slip: Slip) -> Option<Outcome> {
-        let Some(Stage::Ready(outcome)) = self.slips.stage(slip) else { return None };
+        let Some(Stage::Ready(outcome)) = self.bustle.slips.stage(slip) else { return None };
         // A re-entry has no wish of its own left: it shares the fate of the hold it entered.
         if let Outcome::Granted { grip, .. } = *outcome
-            && self.slips.ask(slip).is_some()
+            && self.bustle.slips.ask(slip).is_some()
         {
             if self.holds.get(grip.0).is_none_or(|hold| hold.is_lost(now)) {
                 // Lost before it was ever seen: the wish goes on.
@@ -229,7 +204,7 @@ impl Machine {
                 hold.pick_up();
             }
         }
-        match self.slips.remove(slip) {
+        match self.bustle.slips.remove(slip) {
             Some((_, Stage::Ready(outcome))) => Some(outcome),
             _ => None,
         }
@@ -238,7 +213,7 @@ impl Machine {
     /// Nobody waits for this slip any more: the future was dropped.
     pub fn handle_cancel(&mut self, now: Moment, slip: Slip) {
         self.disarm_wait(slip);
-        match self.slips.remove(slip) {
+        match self.bustle.slips.remove(slip) {
             Some((_, Stage::Ready(Outcome::Granted { .. }))) if zoo::has(Bug::CancelledGrantKept) => {}
             Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) => drop(self.handle_release(now, grip, false)),
             Some((_, Stage::Claimed(seq))) => self.abandon(now, seq),
@@ -295,7 +270,7 @@ impl Machine {
 
     /// The next request to send. `store_time` is asked only when a claim needs its not-after.
     pub fn poll_action(&mut self, now: Moment, store_time: impl Fn() -> LeaseTime) -> Option<Action> {
-        while let Some(todo) = self.todo.pop_front() {
+        while let Some(todo) = self.bustle.next_todo() {
             if let Some(action) = self.prepare(now, &store_time, todo) {
                 return Some(action);
             }
@@ -306,33 +281,24 @@ impl Machine {
     /// The next thing to tell somebody.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.bustle.next_event()
     }
 
     /// Frees the room that only waiting needs, once there are no [slips](Self::slips): an idle lock should weigh as
     /// little as possible.
     pub fn tidy(&mut self) {
-        if self.todo.is_empty() && self.events.is_empty() {
-            (self.todo, self.events) = (VecDeque::new(), VecDeque::new());
-        }
-        // An empty tree keeps its root.
-        if self.claims.is_empty() {
-            self.claims = BTreeMap::new();
-        }
-        if self.waits.is_empty() {
-            self.waits = BTreeSet::new();
-        }
+        self.bustle.tidy();
     }
 
     fn answered(&mut self, why: Why) -> Slip {
-        self.slips.insert(None, Stage::Ready(Outcome::Failed(why)))
+        self.bustle.slips.insert(None, Stage::Ready(Outcome::Failed(why)))
     }
 
     fn finish(&mut self, slip: Slip, outcome: Outcome) {
-        if self.slips.stage(slip).is_some() {
+        if self.bustle.slips.stage(slip).is_some() {
             self.disarm_wait(slip);
-            self.slips.set(slip, Stage::Ready(outcome));
-            self.events.push_back(Event::Ready(slip));
+            self.bustle.slips.set(slip, Stage::Ready(outcome));
+            self.bustle.events.push_back(Event::Ready(slip));
         }
     }
 
@@ -341,14 +307,14 @@ impl Machine {
     }
 
     fn disarm_wait(&mut self, slip: Slip) {
-        if let Some(until) = self.slips.ask(slip).and_then(|ask| ask.until) {
-            self.waits.remove(&(until, slip));
+        if let Some(until) = self.bustle.slips.ask(slip).and_then(|ask| ask.until) {
+            self.bustle.waits.remove(&(until, slip));
         }
     }
 
     fn taker(&self, claim: &Claiming) -> Option<Slip> {
         match claim.taker {
-            Taker::Cohort => self.slips.head(),
+            Taker::Cohort => self.bustle.slips.head(),
             Taker::Slip(slip) | Taker::Upgrade(slip, _) => Some(slip),
             Taker::Regain(_) | Taker::Nobody => None,
         }

@@ -26,9 +26,19 @@ pub(super) struct Remote {
 }
 
 impl Remote {
+    pub(super) const NONE: Self = Self { since: None, passes: 0, fair: false };
+
+    /// Whether nothing is lost with it.
+    pub(super) fn is_forgettable(&self) -> bool {
+        self.since.is_none() && !self.fair
+    }
+
+    /// The claim has become a hold. What was heard of others since it was made may have overtaken its answer, and counts.
     pub(super) fn begin(&mut self, now: Moment, line: Option<Line>) {
-        *self = Self::default();
-        self.learn(now, line.unwrap_or_default());
+        self.since = self.since.map(|_| now);
+        if let Some(line) = line.filter(|line| line.waiters > 0) {
+            self.learn(now, line);
+        }
     }
 
     pub(super) fn learn(&mut self, now: Moment, line: Line) {
@@ -104,8 +114,8 @@ impl Machine {
         if !listen {
             return Released::Now(Ok(()));
         }
-        let slip = self.slips.insert(None, Stage::Errand);
-        self.partings[key].slip = Some(slip);
+        let slip = self.bustle.slips.insert(None, Stage::Errand);
+        self.bustle.partings[key].slip = Some(slip);
         Released::Later(slip)
     }
 
@@ -123,7 +133,7 @@ impl Machine {
     /// would find it unknown and release it.
     pub fn handle_detach(&mut self, now: Moment, grip: Grip) -> Option<HolderId> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.word.depth() == 1 && !hold.is_lost(now))?;
-        let id = hold.unanswered.is_none().then_some(hold.id)?;
+        let id = hold.unanswered.is_none().then_some(self.client.holder(hold.seq))?;
         self.handle_abandon(now, grip);
         Some(id)
     }
@@ -150,8 +160,8 @@ impl Machine {
     /// The client shuts down: waiters are told, holds end and are released.
     pub fn handle_close(&mut self, now: Moment) {
         self.closed = true;
-        for slip in self.slips.waiting() {
-            if let Some(Stage::Claimed(seq)) = self.slips.stage(slip) {
+        for slip in self.bustle.slips.waiting() {
+            if let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) {
                 self.abandon(now, *seq);
             }
             self.fail(slip, Why::Closed);
@@ -163,7 +173,7 @@ impl Machine {
         regaining.collect::<Vec<_>>().into_iter().for_each(|grip| self.end_regain(grip));
         for grip in live {
             if let Some(hold) = self.holds.get(grip.0) {
-                self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
+                self.part(now, self.client.holder(hold.seq), hold.unanswered, hold.lease.length(), Lane::Renewals);
             }
             self.lose(now, grip, LossReason::Shutdown);
         }
@@ -171,18 +181,17 @@ impl Machine {
 
     /// Ends a hold here, however it stands, and passes the lock on.
     pub(super) fn let_go(&mut self, now: Moment, grip: Grip, lane: Lane) {
-        match self.holds.get(grip.0).map(|hold| hold.loss.as_deref()) {
+        match self.holds.get(grip.0) {
             None => {}
-            // Gone: nothing to release. Shutdown: released already.
-            Some(Some(LossReason::Gone | LossReason::Shutdown)) => {
+            Some(hold) if hold.left_nothing() => {
                 self.holds.remove(grip.0);
             }
-            Some(Some(_)) => {
+            Some(hold) if hold.loss.is_some() => {
                 if let Some(hold) = self.holds.remove(grip.0) {
                     self.part_hold(now, &hold, lane);
                 }
             }
-            Some(None) => {
+            Some(_) => {
                 self.pass_or_part(now, grip, lane);
             }
         }
@@ -207,8 +216,8 @@ impl Machine {
         let hold = self.holds.remove(grip.0)?;
         self.cohort = Cohort::Idle;
         let key = self.part_hold(now, &hold, lane);
-        if self.failing.is_none() && self.inbox_up {
-            self.partings[key].again = self.new_cohort_claim(now);
+        if self.bustle.failing.is_none() && self.inbox_up {
+            self.bustle.partings[key].again = self.new_cohort_claim(now);
         } else {
             self.advance(now);
         }
@@ -218,26 +227,33 @@ impl Machine {
     /// The next local waiter, if the hold can go on under its terms.
     fn next_to_pass(&self, grip: Grip) -> Option<Slip> {
         let hold = self.holds.get(grip.0)?;
-        let next = self.slips.head()?;
-        let ask = self.slips.ask(next)?;
+        let next = self.bustle.slips.head()?;
+        let ask = self.bustle.slips.ask(next)?;
         // The hold goes on under the terms it was made with, and what it has used of them.
         let same_terms = ask.terms == *hold.keeping.terms() && !ask.terms.is_limited();
         (same_terms && !hold.doubted && hold.local < MAX_LOCAL).then_some(next)
     }
 
+    /// Somebody waits elsewhere, or nobody does.
+    pub(super) fn learn(&mut self, now: Moment, line: Line) {
+        if line.waiters > 0 || !self.bustle.is_quiet() {
+            self.bustle.remote.learn(now, line);
+        }
+    }
+
     /// Whether waiters elsewhere leave the local line its turn.
     pub(super) fn may_pass(&self, now: Moment) -> bool {
         let settings = &self.settings;
-        self.inbox_up && self.remote.patient(now, settings.max_passes, settings.max_passing)
+        self.inbox_up && self.bustle.remote.patient(now, settings.max_passes, settings.max_passing)
     }
 
     /// The guard left before the lease was confirmed: the hold is a claim again until the answer is there.
     fn pass_when_confirmed(&mut self, grip: Grip) {
         let Some(hold) = self.holds.remove(grip.0) else { return };
-        self.remote.passes += 1;
-        let seq = hold.id.seq;
+        self.bustle.remote.passes += 1;
+        let seq = hold.seq;
         let claim = Claiming {
-            id: hold.id,
+            id: self.client.holder(hold.seq),
             taker: Taker::Cohort,
             phase: Phase::Confirming,
             mode: hold.mode,
@@ -253,16 +269,16 @@ impl Machine {
             how: How::Local,
             giving_up: None,
         };
-        self.claims.insert(seq, Box::new(claim));
+        self.bustle.claims.insert(seq, Box::new(claim));
         if !hold.confirming {
-            self.todo.push_back(Todo::Confirm(seq));
+            self.bustle.todo.push_back(Todo::Confirm(seq));
         }
         self.cohort = Cohort::Claiming(seq);
     }
 
     fn pass(&mut self, now: Moment, grip: Grip, next: Slip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        self.remote.passes += 1;
+        self.bustle.remote.passes += 1;
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
         hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
         self.give(now, grip.0, next, How::Local);
@@ -270,15 +286,15 @@ impl Machine {
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.
     pub(super) fn rotate(&mut self, now: Moment, key: HoldKey, slip: Slip) {
-        let Some(ask) = self.slips.ask(slip) else { return };
+        let Some(ask) = self.bustle.slips.ask(slip) else { return };
         if let Some(until) = ask.until {
-            self.waits.insert((until, slip));
+            self.bustle.waits.insert((until, slip));
         }
         if zoo::has(Bug::RotatedButKept) {
             return self.let_go(now, Grip(key), Lane::Renewals);
         }
         if self.cohort == Cohort::Holding(key) {
-            self.slips.join(slip);
+            self.bustle.slips.join(slip);
             self.let_go(now, Grip(key), Lane::Renewals);
         } else {
             self.let_go(now, Grip(key), Lane::Renewals);
@@ -309,34 +325,38 @@ impl Machine {
             retry_at: None,
             moot_at,
         };
-        let key = self.partings.insert(parting);
-        self.todo.push_back(Todo::Part(key));
+        let key = self.bustle.partings.insert(parting);
+        self.bustle.todo.push_back(Todo::Part(key));
         key
     }
 
     /// Releases an id that nobody here knows any more.
     pub(super) fn part_unknown(&mut self, now: Moment, id: HolderId) {
         // It may overtake a release that is under way, on its other lane: that one then finds nothing, and nothing is lost.
-        self.partings.iter_mut().filter(|(_, parting)| parting.id == id).for_each(|(_, parting)| parting.resent = true);
+        self.bustle
+            .partings
+            .iter_mut()
+            .filter(|(_, parting)| parting.id == id)
+            .for_each(|(_, parting)| parting.resent = true);
         let key = self.part(now, id, None, self.settings.window, Lane::Renewals);
-        self.partings[key].unknown = true;
+        self.bustle.partings[key].unknown = true;
     }
 
     /// Releases a claim that may have been granted, or may yet be.
     pub(super) fn part_claim(&mut self, now: Moment, seq: u64, lane: Lane) {
-        let Some(claim) = self.claims.get(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get(&seq) else { return };
         let (id, lease) = (claim.id, claim.lease.length());
         let unanswered = claim.run.is_none().then_some(claim.not_after);
         self.part(now, id, unanswered, lease, lane);
     }
 
     pub(super) fn part_hold(&mut self, now: Moment, hold: &Hold, lane: Lane) -> usize {
-        self.part(now, hold.id, hold.unanswered, hold.lease.length(), lane)
+        self.part(now, self.client.holder(hold.seq), hold.unanswered, hold.lease.length(), lane)
     }
 
     pub(super) fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {
         self.drop_unwanted_regain(now, key);
-        let parting = self.partings.get_mut(key)?;
+        let parting = self.bustle.partings.get_mut(key)?;
         parting.retry_at = None;
         if parting.unknown {
             parting.not_after.get_or_insert_with(|| store() + self.settings.response);
@@ -348,16 +368,17 @@ impl Machine {
     }
 
     pub(super) fn on_parted(&mut self, now: Moment, key: usize, run: RunId, reply: ReleaseReply) {
-        let Some(parting) = self.partings.try_remove(key) else { return };
-        if self.partings.is_empty() {
-            self.partings = slab::Slab::new();
-        }
+        let Some(parting) = self.bustle.partings.try_remove(key) else { return };
         self.note_freed(parting.recovers, true);
         if let Some(slip) = parting.slip {
             // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.
-            let lost = reply.parted == Parted::Nothing && !parting.resent;
-            let outcome = if lost { Outcome::Failed(Why::Lost(LossReason::Gone)) } else { Outcome::Done };
-            self.finish(slip, outcome);
+            let lost = match reply.parted {
+                Parted::Nothing => Some(LossReason::Gone),
+                Parted::Revoked { reason } => Some(LossReason::Revoked(reason.into())),
+                Parted::Hold | Parted::Place => None,
+            };
+            let lost = lost.filter(|_| !parting.resent);
+            self.finish(slip, lost.map_or(Outcome::Done, |reason| Outcome::Failed(Why::Lost(reason))));
         }
         if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
             self.on_verdict(now, seq, run, verdict);
@@ -365,8 +386,9 @@ impl Machine {
     }
 
     pub(super) fn on_part_error(&mut self, now: Moment, key: usize, error: StoreError) {
-        let regains = self.partings.get(key).and_then(|parting| parting.again).is_some_and(|seq| self.is_regain(seq));
-        let Some(parting) = self.partings.get_mut(key) else { return };
+        let regains =
+            self.bustle.partings.get(key).and_then(|parting| parting.again).is_some_and(|seq| self.is_regain(seq));
+        let Some(parting) = self.bustle.partings.get_mut(key) else { return };
         let delay = self.settings.backoff.delay(parting.attempt, self.jitter.next());
         parting.attempt += 1;
         parting.resent |= error.outcome == Sure::Unknown;
@@ -378,7 +400,7 @@ impl Machine {
         let again = if regains && !give_up { None } else { parting.again.take() };
         let listener = parting.slip.take();
         if give_up {
-            let parting = self.partings.remove(key);
+            let parting = self.bustle.partings.remove(key);
             self.note_freed(parting.recovers, false);
         }
         if let Some(slip) = listener {

@@ -5,6 +5,7 @@
 //! | expired, unreachable | told | told, released in the store | told, taken again if nobody had it since |
 //! | gone from the store | told | told | told, taken again if nobody had it since |
 //! | its holder ended, stands still, held for too long; revoked | told | told, released in the store | told |
+//! | revoked, and ended in the store | told | told | told |
 //! | shut down | told, released in the store | the same | the same |
 //!
 //! The proof is the store's: the claim is granted only as the successor of our own stamp, and not if that was revoked. In the
@@ -12,7 +13,7 @@
 //! with the same id, so that a lost answer is found and not overtaken. What happens to the hold meanwhile (a revocation, the
 //! end of its task) ends the attempt. Renewals that are used up are no reason to take it again, and stay used up.
 
-use crate::op::{Grant, Patience, Verdict};
+use crate::op::{Grant, Patience, Refusal, Verdict};
 use crate::renewal::Renewal as Keeping;
 use crate::time::Moment;
 use crate::token::Token;
@@ -52,9 +53,10 @@ impl Machine {
         };
         match hold.recovery {
             Recovery::Reacquire if against_will => self.regain(now, grip),
-            Recovery::Release if !matches!(reason, LossReason::Gone | LossReason::Shutdown) => {
-                let key = self.part(now, hold.id, hold.unanswered, hold.lease.length(), Lane::Renewals);
-                self.partings[key].recovers = (!quiet).then_some((grip, token));
+            Recovery::Release if !hold.left_nothing() => {
+                let key =
+                    self.part(now, self.client.holder(hold.seq), hold.unanswered, hold.lease.length(), Lane::Renewals);
+                self.bustle.partings[key].recovers = (!quiet).then_some((grip, token));
             }
             Recovery::Reacquire if reason.is_lapse() && !quiet && !self.closed => self.regain(now, grip),
             _ if quiet => {}
@@ -63,7 +65,7 @@ impl Machine {
     }
 
     fn note_recovered(&mut self, grip: Grip, strategy: Recovery, worked: bool, token: Token) {
-        self.events.push_back(Event::Recovered { grip, strategy: Some(strategy), worked, token });
+        self.bustle.events.push_back(Event::Recovered { grip, strategy: Some(strategy), worked, token });
     }
 
     /// The release of a lost hold has come to its end.
@@ -77,25 +79,32 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let Some(care) = &mut hold.care else { return };
         care.regaining = true;
-        let (id, unanswered, lease) = (hold.id, hold.unanswered, hold.lease);
+        let (id, unanswered, lease) = (self.client.holder(hold.seq), hold.unanswered, hold.lease);
         let after = (!zoo::has(Bug::RegainWithoutProof)).then_some(hold.stamp);
         let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after };
         let seq = self.insert_claim(now, Taker::Regain(grip), wish);
         let key = self.part(now, id, unanswered, lease.length(), Lane::Renewals);
-        self.partings[key].again = Some(seq);
+        self.bustle.partings[key].again = Some(seq);
     }
 
     /// Whether this claim takes a lost hold again.
     pub(super) fn is_regain(&self, seq: u64) -> bool {
-        matches!(self.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(_)))
+        matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(_)))
     }
 
     pub(super) fn on_regain(&mut self, now: Moment, seq: u64, grip: Grip, verdict: Verdict) {
-        let Verdict::Granted(grant) = verdict else {
-            self.forget_claim(seq);
-            return self.end_regain(grip);
+        let grant = match verdict {
+            Verdict::Granted(grant) => grant,
+            Verdict::Refused(Refusal::Revoked { reason }) => {
+                self.forget_claim(seq);
+                return self.lose_for_good(grip, LossReason::Revoked(reason.into()));
+            }
+            _ => {
+                self.forget_claim(seq);
+                return self.end_regain(grip);
+            }
         };
-        let Some(claim) = self.claims.get(&seq) else { return };
+        let Some(claim) = self.bustle.claims.get(&seq) else { return };
         let in_time = self.settings.drift.deadline(claim.asked, grant.remaining) > now;
         if !self.is_regaining(grip) || !in_time {
             self.abandon_granted(now, seq);
@@ -107,7 +116,7 @@ impl Machine {
     fn regained(&mut self, now: Moment, seq: u64, grip: Grip, grant: Grant) {
         let Some(claim) = self.forget_claim(seq) else { return };
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        hold.id = claim.id;
+        hold.seq = claim.id.seq;
         if !zoo::has(Bug::RegainKeepsToken) {
             (hold.stamp, hold.local) = (grant.stamp, 0);
         }
@@ -126,10 +135,10 @@ impl Machine {
 
     /// What is to be sent once more may no longer be wanted: then only what came of it before is given back.
     pub(super) fn drop_unwanted_regain(&mut self, now: Moment, key: usize) {
-        let Some(seq) = self.partings.get(key).and_then(|parting| parting.again) else { return };
-        let Some(Taker::Regain(grip)) = self.claims.get(&seq).map(|claim| claim.taker) else { return };
+        let Some(seq) = self.bustle.partings.get(key).and_then(|parting| parting.again) else { return };
+        let Some(Taker::Regain(grip)) = self.bustle.claims.get(&seq).map(|claim| claim.taker) else { return };
         if !self.is_regaining(grip) {
-            self.partings[key].again = None;
+            self.bustle.partings[key].again = None;
             self.abandon_granted(now, seq);
         }
     }

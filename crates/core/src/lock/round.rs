@@ -6,7 +6,7 @@
 //! | finding | what is done about it |
 //! |---|---|
 //! | a renewal overdue or failing | caught up with; the next confirmation says that it worked |
-//! | a record without us | lost; [recovered](super::Recovery) as the hold wants it |
+//! | a record without us | lost; [recovered](super::Recovery) as the hold wants it, unless it was revoked |
 //! | a lease end that does not fit | the nearer end is believed, and the hold renewed at once |
 //! | a holder that ended, stands still, or holds for too long | lost; recovered as the hold wants it, but never taken again |
 
@@ -74,7 +74,7 @@ impl Hold {
 impl Machine {
     /// A round of the watchdog: judges every hold, and asks for the records that no answer has named for `period`.
     pub fn handle_round(&mut self, now: Moment, period: Duration) -> Tally {
-        let mut tally = Tally { waiters: self.slips.waiting().len(), ..Tally::default() };
+        let mut tally = Tally { waiters: self.bustle.slips.waiting().len(), ..Tally::default() };
         let live: Vec<HoldKey> =
             self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| key).collect();
         for key in live {
@@ -83,7 +83,7 @@ impl Machine {
             tally.holds += 1;
             tally.uncertain += usize::from(hold.doubted || hold.keeping.overdue(now).is_some());
         }
-        self.slips.waiting().into_iter().for_each(|slip| self.alert_wait(now, slip));
+        self.bustle.slips.waiting().into_iter().for_each(|slip| self.alert_wait(now, slip));
         tally
     }
 
@@ -95,9 +95,9 @@ impl Machine {
         }
         if let Some(overdue) = hold.keeping.overdue(now) {
             hold.repairing = true;
-            self.events.push_back(Event::Found { grip, token, finding: Finding::Renewal { overdue } });
+            self.bustle.events.push_back(Event::Found { grip, token, finding: Finding::Renewal { overdue } });
         } else if now.since(hold.seen) >= period {
-            self.todo.push_back(Todo::Look(grip));
+            self.bustle.todo.push_back(Todo::Look(grip));
         }
         self.alert_hold(now, grip);
         self.alert_renewal(now, grip);
@@ -119,21 +119,29 @@ impl Machine {
     pub(super) fn look_action(&self, now: Moment, grip: Grip) -> Option<Action> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
         // As long as any heartbeat of ours keeps an inbox alive: none is cut short.
-        let beat = Heartbeat { inbox: self.client.inbox(), ids: vec![hold.id], alive: self.settings.window * 2 };
-        let errand = Errand::Look { grip, seq: hold.id.seq, sent: now };
+        let beat = Heartbeat {
+            inbox: self.client.inbox(),
+            ids: vec![self.client.holder(hold.seq)],
+            alive: self.settings.window * 2,
+        };
+        let errand = Errand::Look { grip, seq: hold.seq, sent: now };
         Some(Action { errand, op: Op::Heartbeat(beat), lane: Lane::Renewals })
     }
 
     pub(super) fn on_look(&mut self, now: Moment, hold: (Grip, u64, Moment), standing: Option<&Standing>) {
         let (grip, seq, sent) = hold;
         let live = |hold: &Hold| hold.loss.is_none() || zoo::has(Bug::LookRevives);
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.id.seq == seq && live(hold)) else { return };
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq && live(hold)) else { return };
         match standing {
             Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => {
                 if zoo::has(Bug::LookRevives) {
                     hold.loss = None;
                 }
                 self.on_sight(now, grip, sent, grant);
+            }
+            Some(Standing::Revoked { reason }) => {
+                let (reason, remaining) = (reason.clone(), Duration::ZERO);
+                self.on_renewal(now, (grip, seq, sent), None, Renewal::Revoked { reason, remaining });
             }
             Some(Standing::Granted(_) | Standing::Gone) => {
                 self.on_renewal(now, (grip, seq, sent), None, Renewal::NotHolder);
@@ -166,7 +174,7 @@ impl Machine {
         hold.keeping.look(sent, grant.remaining);
         hold.repairing = true;
         let (token, finding) = (hold.token(), Finding::LeaseEnd { remaining, expected });
-        self.events.push_back(Event::Found { grip, token, finding });
+        self.bustle.events.push_back(Event::Found { grip, token, finding });
         self.attend(now, grip.0);
     }
 
@@ -184,7 +192,7 @@ impl Machine {
             LossReason::Revoked(_) | LossReason::Shutdown => return,
         };
         self.note_repaired(grip, false);
-        self.events.push_back(Event::Found { grip, token, finding });
+        self.bustle.events.push_back(Event::Found { grip, token, finding });
     }
 
     /// A repair has come to its end, if one was under way.
@@ -192,7 +200,7 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         if std::mem::take(&mut hold.repairing) {
             let token = hold.token();
-            self.events.push_back(Event::Recovered { grip, strategy: None, worked, token });
+            self.bustle.events.push_back(Event::Recovered { grip, strategy: None, worked, token });
         }
     }
 }

@@ -47,13 +47,25 @@ pub(super) struct Slips {
     serial: u64,
 }
 
-impl Default for Slips {
-    fn default() -> Self {
-        Self { slab: Slab::new(), head: NONE, tail: NONE, serial: 0 }
-    }
-}
-
 impl Slips {
+    /// None yet; the next is numbered behind `serial`.
+    pub(super) const fn after(serial: u64) -> Self {
+        Self { slab: Slab::new(), head: NONE, tail: NONE, serial }
+    }
+
+    pub(super) fn go_on_after(&mut self, serial: u64) {
+        self.serial = serial;
+    }
+
+    /// So many fit in.
+    pub(super) fn room(&self) -> usize {
+        self.slab.capacity()
+    }
+
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
     pub(super) fn insert(&mut self, ask: Option<Box<Ask>>, stage: Stage) -> Slip {
         self.serial += 1;
         let serial = self.serial;
@@ -76,10 +88,6 @@ impl Slips {
         self.leave(slip);
         self.get(slip)?;
         let entry = self.slab.try_remove(slip.index)?;
-        if self.slab.is_empty() {
-            // An idle lock should weigh as little as possible.
-            self.slab = Slab::new();
-        }
         Some((entry.ask, entry.stage))
     }
 
@@ -184,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_line_keeps_order_when_anybody_leaves() {
-        let mut slips = Slips::default();
+        let mut slips = Slips::after(0);
         let all: Vec<Slip> = (0..5).map(|_| slips.insert(None, Stage::Unclaimed)).collect();
         all.iter().for_each(|slip| slips.join(*slip));
         slips.remove(all[2]);

@@ -9,6 +9,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 
 use crate::zoo::{self, Bug};
 
+use super::bustle::Bustle;
 use super::claim::{Claiming, Phase, Taker};
 use super::slips::Stage;
 use super::{Action, Cohort, Errand, Grip, Lane, LossReason, Machine, Slip, Todo, Why};
@@ -20,44 +21,52 @@ impl Machine {
     /// When [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Moment> {
         let or_far = |at: Option<Moment>| at.unwrap_or(Moment::FAR);
-        let wait = or_far(self.waits.first().map(|(until, _)| *until));
-        let failing = self.failing.as_ref().filter(|_| self.somebody_is_stuck()).and_then(|failing| failing.retry_at);
-        let partings = self.partings.iter().map(|(_, parting)| or_far(parting.retry_at));
+        let wait = or_far(self.bustle.waits.first().map(|(until, _)| *until));
+        let failing =
+            self.bustle.failing.as_ref().filter(|_| self.somebody_is_stuck()).and_then(|failing| failing.retry_at);
+        let partings = self.bustle.partings.iter().map(|(_, parting)| or_far(parting.retry_at));
         let holds = self.holds.iter().map(|(_, hold)| hold.next());
-        let first = wait.min(or_far(self.heartbeat_at)).min(or_far(failing));
+        let first = wait.min(or_far(self.bustle.heartbeat_at)).min(or_far(failing));
         let first = holds.fold(partings.fold(first, Moment::min), Moment::min);
         (first < Moment::FAR).then_some(first)
     }
 
     /// Does whatever is due.
     pub fn handle_timeout(&mut self, now: Moment) {
-        while let Some((until, slip)) = self.waits.first().copied().filter(|(until, _)| *until <= now) {
-            self.waits.remove(&(until, slip));
-            self.wait_over(now, slip);
-        }
-        if self.heartbeat_at.is_some_and(|at| at <= now) {
-            self.heartbeat_at = None;
-            self.todo.push_back(Todo::Heartbeat);
-        }
-        if self.failing.as_mut().is_some_and(|failing| failing.retry_at.take_if(|at| *at <= now).is_some()) {
-            self.retry(now);
-        }
-        for (key, parting) in &mut self.partings {
-            if parting.retry_at.take_if(|at| *at <= now).is_some() {
-                self.todo.push_back(Todo::Part(key));
-            }
+        if !self.bustle.is_quiet() {
+            self.tend_bustle(now);
         }
         let due: Vec<_> = self.holds.iter().filter(|(_, hold)| hold.next() <= now).map(|(key, _)| key).collect();
         due.into_iter().for_each(|key| self.attend(now, key));
+    }
+
+    fn tend_bustle(&mut self, now: Moment) {
+        while let Some((until, slip)) = self.bustle.waits.first().copied().filter(|(until, _)| *until <= now) {
+            self.bustle.waits.remove(&(until, slip));
+            self.wait_over(now, slip);
+        }
+        if self.bustle.heartbeat_at.is_some_and(|at| at <= now) {
+            self.bustle.heartbeat_at = None;
+            self.bustle.todo.push_back(Todo::Heartbeat);
+        }
+        if self.bustle.failing.as_mut().is_some_and(|failing| failing.retry_at.take_if(|at| *at <= now).is_some()) {
+            self.retry(now);
+        }
+        let Bustle { partings, todo, .. } = &mut *self.bustle;
+        for (key, parting) in partings {
+            if parting.retry_at.take_if(|at| *at <= now).is_some() {
+                todo.push_back(Todo::Part(key));
+            }
+        }
     }
 
     /// News from the store.
     pub fn handle_push(&mut self, now: Moment, run: RunId, news: News) {
         match news {
             News::Granted { seq, stamp } => self.on_pushed_grant(now, run, seq, stamp),
-            News::Waiting { fair } => self.remote.learn(now, crate::op::Line { waiters: 1, fair }),
+            News::Waiting { fair } => self.learn(now, crate::op::Line { waiters: 1, fair }),
             News::Revoked { seq, reason } => {
-                let named = self.holds.iter().find(|(_, hold)| hold.id.seq == seq).map(|(key, _)| key);
+                let named = self.holds.iter().find(|(_, hold)| hold.seq == seq).map(|(key, _)| key);
                 if let Some(key) = named {
                     self.lose(now, Grip(key), LossReason::Revoked(reason.into()));
                 }
@@ -69,9 +78,9 @@ impl Machine {
     pub fn handle_inbox(&mut self, now: Moment, up: bool) {
         self.inbox_up = up;
         if up {
-            self.failing = None;
+            self.bustle.forgive(|_| true);
             self.retry(now);
-            self.todo.push_back(Todo::Heartbeat);
+            self.bustle.todo.push_back(Todo::Heartbeat);
         }
     }
 
@@ -91,10 +100,10 @@ impl Machine {
     fn wait_over(&mut self, now: Moment, slip: Slip) {
         self.alert_wait(now, slip);
         let why = self.why_over(now, slip);
-        match self.slips.stage(slip) {
+        match self.bustle.slips.stage(slip) {
             Some(Stage::Claimed(seq)) => {
                 let seq = *seq;
-                if matches!(self.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..))) {
+                if matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..))) {
                     return self.withdraw(seq, why);
                 }
                 self.fail(slip, why);
@@ -111,7 +120,7 @@ impl Machine {
 
     /// Whether the wait ended before a holder, or before a store that says nothing.
     fn why_over(&self, now: Moment, slip: Slip) -> Why {
-        if let Some(failing) = &self.failing {
+        if let Some(failing) = &self.bustle.failing {
             return Why::Store(failing.error.clone());
         }
         let blocker = self.in_the_way(now);
@@ -122,42 +131,42 @@ impl Machine {
     }
 
     fn is_unanswered(&self, slip: Slip) -> bool {
-        let seq = match (self.slips.stage(slip), self.cohort) {
+        let seq = match (self.bustle.slips.stage(slip), self.cohort) {
             (Some(Stage::Claimed(seq)), _) => *seq,
             (Some(Stage::InLine), Cohort::Claiming(seq)) => seq,
             _ => return false,
         };
         let unanswered = |claim: &Claiming| claim.phase == Phase::Sent && !matches!(claim.taker, Taker::Upgrade(..));
-        self.claims.get(&seq).is_some_and(|claim| unanswered(claim))
+        self.bustle.claims.get(&seq).is_some_and(|claim| unanswered(claim))
     }
 
     fn somebody_is_stuck(&self) -> bool {
-        !self.slips.is_empty()
+        !self.bustle.slips.is_empty()
     }
 
     /// Tries again for everybody who has no claim, or gives up on the store.
     pub(super) fn retry(&mut self, now: Moment) {
         let after = self.settings.unavailable_after;
-        if let Some(failing) = self.failing.take_if(|failing| failing.since + after <= now) {
+        if let Some(failing) = self.bustle.forgive(|failing| failing.since + after <= now) {
             return self.give_up(now, &failing.error);
         }
-        if let Some(failing) = &mut self.failing {
+        if let Some(failing) = &mut self.bustle.failing {
             failing.retry_at = None;
         }
-        for slip in self.slips.unclaimed() {
+        for slip in self.bustle.slips.unclaimed() {
             self.claim_for(now, slip);
         }
         self.advance(now);
         // Until an answer comes there is nothing more to do than to give up in time.
-        if let Some(failing) = &mut self.failing {
+        if let Some(failing) = &mut self.bustle.failing {
             let give_up = if zoo::has(Bug::SpinningRetry) { now } else { failing.since + after };
             failing.retry_at.get_or_insert(give_up);
         }
     }
 
     fn give_up(&mut self, now: Moment, error: &StoreError) {
-        for slip in self.slips.waiting().into_iter().filter(|slip| self.is_stuck(*slip)).collect::<Vec<_>>() {
-            if let Some(Stage::Claimed(seq)) = self.slips.stage(slip) {
+        for slip in self.bustle.slips.waiting().into_iter().filter(|slip| self.is_stuck(*slip)).collect::<Vec<_>>() {
+            if let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) {
                 self.abandon(now, *seq);
             }
             self.fail(slip, Why::Store(error.clone()));
@@ -167,7 +176,7 @@ impl Machine {
 
     // Without a claim, or with one that the store has not answered.
     fn is_stuck(&self, slip: Slip) -> bool {
-        match self.slips.stage(slip) {
+        match self.bustle.slips.stage(slip) {
             Some(Stage::Unclaimed) => true,
             Some(Stage::InLine) if self.cohort == Cohort::Idle => true,
             _ => self.is_unanswered(slip),
@@ -180,17 +189,17 @@ impl Machine {
             asked + blocker.remaining + STAGGER.saturating_mul(queued.ahead.saturating_add(1))
         });
         let at = (now + self.window(lease) / 2).min(blocked_until.max(now + STAGGER));
-        self.heartbeat_at = Some(self.heartbeat_at.map_or(at, |known| known.min(at)));
+        self.bustle.heartbeat_at = Some(self.bustle.heartbeat_at.map_or(at, |known| known.min(at)));
     }
 
     fn heartbeat_action(&mut self, now: Moment) -> Option<Action> {
         let beats = |phase: Phase| matches!(phase, Phase::Queued { .. }) && !zoo::has(Bug::NoHeartbeats);
-        let queued = || self.claims.iter().filter(|(_, claim)| beats(claim.phase));
+        let queued = || self.bustle.claims.iter().filter(|(_, claim)| beats(claim.phase));
         let windows = || queued().map(|(_, claim)| self.window(claim.lease));
         let (shortest, longest) = (windows().min()?, windows().max()?);
         let (seqs, ids): (Vec<u64>, Vec<_>) = queued().map(|(seq, claim)| (*seq, claim.id)).unzip();
         // Set before the answer: an answer that never comes must not end the heartbeats.
-        self.heartbeat_at = Some(now + shortest / 2);
+        self.bustle.heartbeat_at = Some(now + shortest / 2);
         let beat = Heartbeat { inbox: self.client.inbox(), ids, alive: longest * 2 };
         Some(Action { errand: Errand::Heartbeat { seqs, sent: now }, op: Op::Heartbeat(beat), lane: Lane::Renewals })
     }

@@ -44,10 +44,10 @@ impl Machine {
 
     /// The bytes it takes, as far as it can tell.
     pub fn footprint(&self) -> usize {
-        let slips = self.slips.len() * (size_of::<Ask>() + size_of::<Stage>() + 4 * size_of::<usize>());
-        let claims = self.claims.len() * (size_of::<Claiming>() + 2 * size_of::<usize>());
+        let slips = self.bustle.slips.len() * (size_of::<Ask>() + size_of::<Stage>() + 4 * size_of::<usize>());
+        let claims = self.bustle.claims.len() * (size_of::<Claiming>() + 2 * size_of::<usize>());
         let holds = self.holds.len() * (size_of::<Hold>() + size_of::<u32>());
-        size_of::<Self>() + slips + claims + holds + self.partings.len() * size_of::<Parting>()
+        size_of::<Self>() + slips + claims + holds + self.bustle.partings.len() * size_of::<Parting>()
     }
 
     /// The fencing token of a hold.
@@ -62,8 +62,9 @@ impl Machine {
 
     /// Whether a slip is known to have to wait: behind a hold of this process, or behind a claim that the store has queued.
     pub fn waits(&self, slip: Slip) -> bool {
-        let queued = |seq: &u64| self.claims.get(seq).is_some_and(|claim| matches!(claim.phase, Phase::Queued { .. }));
-        matches!(self.slips.stage(slip), Some(Stage::InLine))
+        let queued =
+            |seq: &u64| self.bustle.claims.get(seq).is_some_and(|claim| matches!(claim.phase, Phase::Queued { .. }));
+        matches!(self.bustle.slips.stage(slip), Some(Stage::InLine))
             && match &self.cohort {
                 Cohort::Holding(_) => true,
                 Cohort::Claiming(seq) => queued(seq),
@@ -73,7 +74,7 @@ impl Machine {
 
     /// The id of a hold in the store, and the length of its lease.
     pub fn holder(&self, grip: Grip) -> Option<(HolderId, Lease)> {
-        self.holds.get(grip.0).map(|hold| (hold.id, hold.lease))
+        self.holds.get(grip.0).map(|hold| (self.client.holder(hold.seq), hold.lease))
     }
 
     /// The state word of a hold.
@@ -83,17 +84,17 @@ impl Machine {
 
     /// Whoever is in the way: seen in the store, or a hold of this process.
     pub fn in_the_way(&self, now: Moment) -> Option<Blocker> {
-        self.blocker.as_deref().cloned().or_else(|| self.own_blocker(now))
+        self.bustle.blocker.as_deref().cloned().or_else(|| self.own_blocker(now))
     }
 
     /// Whoever was last seen in the way.
     pub fn blocker(&self) -> Option<&Blocker> {
-        self.blocker.as_deref()
+        self.bustle.blocker.as_deref()
     }
 
     /// Releases under way, and claims under way that will have to be released.
     pub fn unsettled(&self) -> usize {
-        self.partings.len() + self.orphans
+        self.bustle.partings.len() + self.bustle.orphans
     }
 
     /// Live holds.
@@ -104,11 +105,14 @@ impl Machine {
     /// Slips out, of waiters and others.
     #[inline]
     pub fn slips(&self) -> usize {
-        self.slips.len()
+        self.bustle.slips.len()
     }
 
     /// Whether the machine can be thrown away.
     pub fn is_idle(&self) -> bool {
-        self.slips.is_empty() && self.claims.is_empty() && self.holds.is_empty() && self.partings.is_empty()
+        self.bustle.slips.is_empty()
+            && self.bustle.claims.is_empty()
+            && self.holds.is_empty()
+            && self.bustle.partings.is_empty()
     }
 }

@@ -21,11 +21,12 @@ pub enum Renewal {
         /// Who waits.
         line: Line,
     },
-    /// Revoked: not renewed, to be released before it ends.
+    /// Revoked: not renewed, to be released before it ends. Also said of a hold that has ended, for as long as the record knows that
+    /// it was revoked.
     Revoked {
         /// The words of whoever revoked it.
         reason: String,
-        /// What is left.
+        /// What is left: nothing when it has ended, and then there is nothing to release.
         remaining: Duration,
     },
     /// No such hold: expired, released, replaced, or the record is gone.
@@ -39,7 +40,12 @@ pub enum Standing {
     Queued(Queued),
     /// Granted; the push may have been lost.
     Granted(Grant),
-    /// Neither: it ended, or never arrived.
+    /// It held and has ended, and the record knows that it was revoked.
+    Revoked {
+        /// The words of whoever revoked it.
+        reason: String,
+    },
+    /// Nothing of that: it ended, or never arrived.
     Gone,
 }
 
@@ -68,12 +74,17 @@ pub struct ReleaseReply {
 }
 
 /// What a release found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parted {
     /// A live hold, now released.
     Hold,
     /// A place in the queue or a pending upgrade, now given up.
     Place,
+    /// Nothing: the hold has ended, and the record knows that it was revoked.
+    Revoked {
+        /// The words of whoever revoked it.
+        reason: String,
+    },
     /// Nothing: already ended, expired, or never arrived.
     Nothing,
 }
@@ -88,6 +99,11 @@ pub enum Downgraded {
     Shared(Grant),
     /// A pending upgrade was withdrawn; the shared hold it came from goes on.
     Withdrawn,
+    /// The hold has ended, and the record knows that it was revoked.
+    Revoked {
+        /// The words of whoever revoked it.
+        reason: String,
+    },
     /// No such hold.
     NotHolder,
 }
@@ -96,7 +112,8 @@ pub enum Downgraded {
 ///
 /// Marks each hold that `target` names and tells its inbox; a marked hold is not renewed and passes on at its release or
 /// lease end. With `now` it ends at once, giving up the promise that two never believe they hold. The last
-/// [`AUDITED`](crate::ledger::AUDITED) revocations stay in the record for people to read, for [`Limits::audit`](crate::ledger::Limits) after the last one.
+/// [`AUDITED`](crate::ledger::AUDITED) revocations stay in the record for [`Limits::audit`](crate::ledger::Limits) after the last one: people
+/// read them there, and whoever comes with the id of a hold that has ended is told that it was revoked, also when the news was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revoke {
     /// Which hold.

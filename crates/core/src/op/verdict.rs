@@ -107,7 +107,7 @@ pub enum Refusal {
     /// The hold to upgrade is not there.
     #[error("the read hold to upgrade has ended")]
     NotHolder,
-    /// The hold to upgrade, or to follow, was revoked.
+    /// The hold to upgrade, or to follow, was revoked; it may have ended.
     #[error("the hold that it was to upgrade or to follow was revoked: {reason}")]
     Revoked {
         /// The words of whoever revoked it.

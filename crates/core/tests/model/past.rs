@@ -218,7 +218,9 @@ impl Past {
     /// Ids that left in this event in a way that must be remembered: not by a release that names no not-after.
     fn newly_ended(&self, event: &Event) -> Vec<HolderId> {
         let plain = match (&event.op, &event.reply.body) {
-            (Op::Release(release), Body::Release(reply)) if reply.parted != Parted::Nothing => Some(release.id),
+            (Op::Release(release), Body::Release(reply)) if matches!(reply.parted, Parted::Hold | Parted::Place) => {
+                Some(release.id)
+            }
             _ => None,
         };
         let before = ids(&self.view).into_iter().map(|id| self.claim(id).id);

@@ -53,6 +53,8 @@ pub struct World {
     broken: Option<String>,
     /// A loss that was undone without proof.
     undone: Option<String>,
+    /// A loss whose reason was not told although the store knew it.
+    untold: Option<String>,
     log: Option<Vec<String>>,
 }
 
@@ -69,6 +71,8 @@ pub struct Played {
     pub nonsense: Option<String>,
     /// A loss that was undone without proof, or against somebody's will: how, if so.
     pub undone: Option<String>,
+    /// A holder whose hold was revoked, and who was told that it is gone: who, if so.
+    pub untold: Option<String>,
     /// Somebody who waited got no answer, or something was left behind: what, if so.
     pub stuck: Option<String>,
     /// What happened how often.
@@ -227,6 +231,7 @@ impl World {
             store_broken: world.server.broken,
             nonsense: world.server.nonsense,
             undone: world.undone,
+            untold: world.untold,
             stuck,
             coverage: world.coverage,
             log: world.log.unwrap_or_default(),
@@ -250,6 +255,7 @@ impl World {
             coverage: Coverage::default(),
             broken: None,
             undone: None,
+            untold: None,
             log: keep_log.then(Vec::new),
             plan,
         };

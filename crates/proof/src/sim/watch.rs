@@ -37,8 +37,8 @@ impl World {
     }
 
     pub(super) fn note_look(&mut self, errand: &Errand, result: &Result<Reply, StoreError>) {
-        let gone =
-            |body: &Body| matches!(body, Body::Standings(standings) if standings.first() == Some(&Standing::Gone));
+        let ended = |standing: &Standing| matches!(standing, Standing::Gone | Standing::Revoked { .. });
+        let gone = |body: &Body| matches!(body, Body::Standings(standings) if standings.first().is_some_and(ended));
         if matches!(errand, Errand::Look { .. }) && result.as_ref().is_ok_and(|reply| gone(&reply.body)) {
             self.coverage.note(Count::LookInVain);
         }
@@ -49,6 +49,9 @@ impl World {
         let Lost { grip, token, reason, .. } = lost;
         self.coverage.note(Count::Loss);
         self.say(|| format!("p{} is told: {reason}", who.client));
+        if *reason == LossReason::Gone && !self.forgets() && self.server.is_revoked(token.stamp()) {
+            self.untold.get_or_insert_with(|| format!("p{} with token {token}", who.client));
+        }
         let lapsed = matches!(reason, LossReason::Expired | LossReason::Unreachable | LossReason::Gone);
         let at = self.now;
         for (user, held) in self.holders(who, *grip) {
@@ -108,10 +111,14 @@ impl World {
         }
     }
 
+    /// Whether the store may have lost what it knew.
+    fn forgets(&self) -> bool {
+        self.plan.faults.iter().any(|fault| fault.kind.forgets())
+    }
+
     fn is_unproven(&self, loss: &Loss, token: Token) -> Option<&'static str> {
         let (old, new) = (loss.token.stamp(), token.stamp());
-        let forgets = self.plan.faults.iter().any(|fault| fault.kind.forgets());
-        if !loss.open || (!forgets && self.server.is_revoked(old)) {
+        if !loss.open || (!self.forgets() && self.server.is_revoked(old)) {
             Some("taken again against somebody's will")
         } else if new <= old {
             Some("taken again under a token that is not higher")

@@ -7,6 +7,7 @@ use bandog_core::lease::Drift;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::patient::Patient;
+use super::words;
 use crate::clock;
 use crate::value::Value;
 
@@ -28,7 +29,7 @@ struct Look {
 }
 
 pub(super) async fn watch(patient: &Patient<'_>) -> Remark {
-    let mut looks = Vec::new();
+    let (mut looks, mut refused) = (Vec::new(), None);
     for round in 0..LOOKS {
         if round > 0 {
             tokio::time::sleep(BETWEEN).await;
@@ -38,15 +39,19 @@ pub(super) async fn watch(patient: &Patient<'_>) -> Remark {
             Value::Error(text) if text.starts_with("NOPERM") => {
                 return CLOCK.unknown("TIME is refused").change(patient.allow("+time"));
             }
+            Value::Error(text) => refused = Some(text),
             answer => looks.extend(shown(&answer).map(|shown| Look { shown, sent, received: nanos() })),
         }
     }
-    judge(&looks, patient.pace.drift, wall())
+    match refused {
+        Some(text) if looks.len() < 2 => CLOCK.unknown(words::refusal("TIME", &text)).change(words::remedy(&text)),
+        _ => judge(&looks, patient.pace.drift, wall()),
+    }
 }
 
 fn judge(looks: &[Look], drift: Drift, wall: i128) -> Remark {
     let (Some(first), Some(last)) = (looks.first(), looks.last().filter(|_| looks.len() > 1)) else {
-        return CLOCK.unknown("TIME gave too few answers");
+        return CLOCK.unknown("TIME gave too few answers").change("examine it again");
     };
     let neighbours = looks.windows(2).map(|pair| (pair[0], pair[1]));
     let moved = neighbours.chain([(*first, *last)]).find_map(|(one, other)| excess(one, other, drift));

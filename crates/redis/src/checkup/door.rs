@@ -8,7 +8,9 @@ use bandog_core::store::{StoreError, StoreErrorKind};
 use super::patient::{Barred, Patient};
 use super::permissions::{PERMISSIONS, rule_line};
 use super::said::Said;
+use super::scripts::LOCKING;
 use super::server::VERSION;
+use super::words;
 use crate::config::{Address, RedisConfig};
 use crate::topology::{Link, unreached};
 use crate::wire::Broken;
@@ -25,7 +27,9 @@ pub(super) const TLS: Check = Check::new(
 /// What a server that let us no further is told by. Those that were not reached are an error.
 pub(super) fn barred(config: &RedisConfig, barred: Barred) -> Result<Vec<Remark>, StoreError> {
     match barred {
-        Barred::Unprepared(error) => Ok(vec![TLS.wrong(error.message)]),
+        Barred::Unprepared(error) => Ok(vec![
+            TLS.wrong(error.message).change("name files with certificates that can be read: ca=PATH in the URL"),
+        ]),
         Barred::Silence => {
             let message = format!("{config} cannot be reached: no answer within {:?}", config.connect_timeout);
             Err(StoreError::not_executed(StoreErrorKind::Unavailable, message))
@@ -43,6 +47,7 @@ fn turned_away(config: &RedisConfig, broken: Broken) -> Result<Vec<Remark>, Stor
     let way = tls(config);
     match error.kind {
         StoreErrorKind::Unavailable => Err(error),
+        StoreErrorKind::Unready => Ok(vec![way, LOCKING.wrong(error.message).change(words::remedy(&text))]),
         StoreErrorKind::Denied if text.starts_with("NOPERM") => {
             Ok(vec![way, PERMISSIONS.wrong(error.message).change(rule_line(config, &text))])
         }
@@ -75,7 +80,9 @@ pub(super) async fn login(patient: &Patient<'_>, said: &Said) -> Remark {
     match strangers_get_in(patient).await {
         Some(false) => LOGIN.fine(format!("a password is needed; we are {us}")),
         Some(true) => nobody_asks(config, said),
-        None => LOGIN.unknown(format!("we are {us}; whether a password is needed could not be tried")),
+        None => LOGIN
+            .unknown(format!("we are {us}; whether a password is needed could not be tried"))
+            .change("see locking: a server that serves can be tried"),
     }
 }
 

@@ -36,7 +36,14 @@ pub(super) async fn latency(patient: &Patient<'_>) -> Remark {
             }
             Value::Error(text) if text.starts_with(words::LOST) => {
                 let waited = brief(clock::now().since(sent));
-                return LATENCY.wrong(format!("{}, after {waited}", words::refusal("a ping", &text)));
+                let saw = format!("{}, after {waited}", words::refusal("a ping", &text));
+                return LATENCY
+                    .wrong(saw)
+                    .change("look at the network, and at what holds the server up (slow-commands)");
+            }
+            // A refusal is no answer to a ping: it comes as fast where nothing is served.
+            Value::Error(text) => {
+                return LATENCY.unknown(words::refusal("PING", &text)).change(words::remedy(&text));
             }
             _ => times.push(clock::now().since(sent)),
         }
@@ -48,7 +55,7 @@ fn judge(mut times: Vec<Duration>, pace: &Pace) -> Remark {
     times.sort_unstable();
     let at = |percent: usize| times.get((times.len() * percent / 100).min(times.len().saturating_sub(1))).copied();
     let (Some(half), Some(most), Some(longest)) = (at(50), at(99), at(100)) else {
-        return LATENCY.unknown("no ping was sent");
+        return LATENCY.unknown("no ping was sent").change("examine it again");
     };
     let saw = format!(
         "round trip of {} pings: p50 {}, p99 {}, longest {}",
@@ -78,14 +85,15 @@ pub(super) async fn slow_commands(patient: &Patient<'_>) -> Remark {
         [Value::Array(entries), now] => slowest(entries, seconds(now)),
         [Value::Error(text), ..] => {
             let remark = SLOW_COMMANDS.unknown(words::refusal("SLOWLOG", text));
-            if text.starts_with("NOPERM") { remark.change(patient.allow("+slowlog|get")) } else { remark }
+            let is_forbidden = text.starts_with("NOPERM");
+            remark.change(if is_forbidden { patient.allow("+slowlog|get") } else { words::remedy(text).to_owned() })
         }
-        _ => SLOW_COMMANDS.unknown("SLOWLOG tells nothing"),
+        _ => SLOW_COMMANDS.unknown("SLOWLOG tells nothing").change("SLOWLOG GET 10, where the server runs"),
     }
 }
 
 /// The server's clock, in seconds.
-fn seconds(answer: &Value) -> Option<i64> {
+pub(super) fn seconds(answer: &Value) -> Option<i64> {
     let Value::Array(parts) = answer else { return None };
     let Some(Value::Bytes(digits)) = parts.first() else { return None };
     std::str::from_utf8(digits).ok()?.parse().ok()

@@ -37,7 +37,12 @@ pub(super) async fn keys(patient: &Patient<'_>) -> Remark {
         Ok(found) => judge(&found, patient),
         Err(text) => {
             let remark = KEYS.unknown(words::refusal("looking at keys", &text));
-            if text.starts_with("NOPERM") { remark.change(patient.allow("+scan +pttl +type")) } else { remark }
+            let is_forbidden = text.starts_with("NOPERM");
+            remark.change(if is_forbidden {
+                patient.allow("+scan +pttl +type")
+            } else {
+                words::remedy(&text).to_owned()
+            })
         }
     }
 }

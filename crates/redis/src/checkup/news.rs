@@ -9,11 +9,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::latency::since;
 use super::patient::Patient;
 use super::said::Said;
-use super::words::{self, bytes};
+use super::words::{self, LOST, bytes};
 use crate::clock;
 use crate::topology::{Link, random};
 use crate::value::Value;
-use crate::wire::{Command, Heard};
+use crate::wire::{Broken, Command, Heard};
 
 pub(super) const DELIVERY: Check = Check::new(
     "delivery",
@@ -32,33 +32,44 @@ pub(super) async fn delivery(patient: &Patient<'_>) -> Remark {
     let channel = patient.config.keys().channel(InboxId::from_bits(random()));
     let (link, mut heard) = match listen(patient, &channel).await {
         Ok(listening) => listening,
-        Err(why) => return DELIVERY.unknown(format!("it could not be tried: {}", words::plain(&why))),
+        Err(why) => return untried(&why),
     };
     let publish = Command::new("EVAL").arg("return redis.call('PUBLISH', ARGV[1], ARGV[2])").number(0);
     let publish = publish.arg(&channel).arg("checkup");
     let sent = clock::now();
     if let Value::Error(text) = patient.ask_one(publish).await {
-        return DELIVERY.unknown(format!("it could not be tried: {}", words::plain(&text)));
+        return untried(&text);
     }
     let arrived = tokio::time::timeout(patient.patience(), message(&mut heard)).await;
     drop(link);
     match arrived {
         Ok(Some(())) if since(sent) < SLOW => DELIVERY.fine(format!("a message arrived after {}", brief(since(sent)))),
-        Ok(Some(())) => DELIVERY.risky(format!("a message arrived only after {}", brief(since(sent)))),
+        Ok(Some(())) => DELIVERY
+            .risky(format!("a message arrived only after {}", brief(since(sent))))
+            .change("see latency and slow-commands"),
         _ => DELIVERY
             .risky("a message that was published did not arrive")
             .change("look for a proxy on the way that does not carry pub/sub"),
     }
 }
 
+fn untried(why: &str) -> Remark {
+    let told = words::plain(why.strip_prefix(LOST).unwrap_or(why).trim_start());
+    DELIVERY.unknown(format!("it could not be tried: {told}")).change(words::remedy(why))
+}
+
 async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Link, UnboundedReceiver<Heard>), String> {
     let (tell, heard) = unbounded_channel();
     let ear = Box::new(move |heard| drop(tell.send(heard)));
-    let silent = |_| "no answer in time".to_owned();
+    let silent = |_| format!("{LOST} no answer in time");
+    let refused = |broken: Broken| match broken {
+        Broken::Refused(text) => text,
+        broken => format!("{LOST} {broken}"),
+    };
     let opened = tokio::time::timeout(patient.patience(), Link::plain(&patient.route, Some(ear))).await;
-    let link = opened.map_err(silent)?.map_err(|error| error.to_string())?;
+    let link = opened.map_err(silent)?.map_err(refused)?;
     let subscribed = tokio::time::timeout(patient.patience(), link.subscribe([channel.to_vec()])).await;
-    subscribed.map_err(silent)?.map_err(|broken| broken.to_string())?;
+    subscribed.map_err(silent)?.map_err(refused)?;
     Ok((link, heard))
 }
 
@@ -78,7 +89,9 @@ pub(super) fn buffer(said: &Said) -> Remark {
     let mut words = limits.split_whitespace().skip_while(|word| *word != "pubsub").skip(1);
     let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
     let (Some(hard), Some(soft), Some(seconds)) = (number(), number(), number()) else {
-        return NEWS_BUFFER.unknown(format!("client-output-buffer-limit is {limits:?}"));
+        return NEWS_BUFFER
+            .unknown(format!("client-output-buffer-limit is {limits:?}"))
+            .change("see its pubsub limits: CONFIG GET client-output-buffer-limit");
     };
     // 0 is no limit.
     let is_small = |limit: u64| limit > 0 && limit < ENOUGH;

@@ -28,7 +28,7 @@ pub(super) async fn permissions(patient: &Patient<'_>, said: &Said) -> Remark {
     }
     let us = config.user.as_deref().unwrap_or("default");
     let unclear = answers.iter().find_map(|answer| match answer {
-        Value::Error(text) if forbidden(answer).is_none() && !text.starts_with("NOSCRIPT") => Some(words::plain(text)),
+        Value::Error(text) if forbidden(answer).is_none() && !text.starts_with("NOSCRIPT") => Some(text),
         _ => None,
     });
     match (missing.is_empty(), unclear) {
@@ -36,7 +36,10 @@ pub(super) async fn permissions(patient: &Patient<'_>, said: &Said) -> Remark {
             let saw = format!("{us} may not use {}", missing.join(", "));
             PERMISSIONS.wrong(saw).change(rule_line(config, &refusals.join("\n")))
         }
-        (true, Some(text)) => PERMISSIONS.unknown(format!("not all could be tried ({text})")),
+        (true, Some(text)) => {
+            let saw = format!("not all could be tried ({})", words::plain(text));
+            PERMISSIONS.unknown(saw).change(words::remedy(text))
+        }
         (true, None) => PERMISSIONS.fine(format!("{us} may do all that locks need{}", said.without_settings())),
     }
 }

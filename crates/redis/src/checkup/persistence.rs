@@ -3,6 +3,7 @@
 use bandog_core::checkup::{Check, Remark};
 
 use super::said::Said;
+use super::words;
 
 pub(super) const PERSISTENCE: Check = Check::new(
     "persistence",
@@ -55,7 +56,9 @@ fn log(said: &Said) -> Remark {
 
 pub(super) fn saving(said: &Said) -> Remark {
     if said.field("loading") == Some("1") {
-        return SAVING.wrong("it is loading its data: nothing can be acquired before it is done");
+        return SAVING
+            .wrong("it is loading its data: nothing can be acquired before it is done")
+            .change(words::remedy("LOADING"));
     }
     let (Some(snapshot), written) = (said.field("rdb_last_bgsave_status"), said.field("aof_last_write_status")) else {
         return said.no_info(SAVING);

@@ -26,6 +26,9 @@ const SETTINGS: &[&str] = &[
     "client-output-buffer-limit",
 ];
 
+/// For what a server does not tell, whoever asks: its commands are renamed or removed, or a service hides them.
+const LOOK: &str = "look for it where the server is configured: redis.conf, or the settings of the service";
+
 #[derive(Debug, Default)]
 pub(super) struct Said {
     info: HashMap<String, String>,
@@ -40,7 +43,7 @@ pub(super) struct Said {
 struct Gap {
     why: String,
     is_silence: bool,
-    change: Option<String>,
+    change: String,
 }
 
 impl Said {
@@ -49,7 +52,11 @@ impl Said {
         let settings = SETTINGS.iter().map(|setting| command(&["CONFIG", "GET", setting]));
         let mut answers = patient.ask([command(&["INFO"])].into_iter().chain(settings).collect()).await.into_iter();
         let gap = |word: &str, rule: &str, text: &str| {
-            let change = text.starts_with("NOPERM").then(|| allow(patient.config, rule));
+            let change = match text {
+                text if text.starts_with("NOPERM") => allow(patient.config, rule),
+                text if text.starts_with("ERR") => LOOK.to_owned(),
+                text => words::remedy(text).to_owned(),
+            };
             Some(Gap { why: words::refusal(word, text), is_silence: text.starts_with(words::LOST), change })
         };
         let mut said = Self::default();
@@ -110,10 +117,10 @@ impl Said {
 }
 
 fn gap(check: Check, gap: Option<&Gap>, otherwise: &str) -> Remark {
-    let Some(gap) = gap else { return check.unknown(otherwise) };
-    let mut remark = check.unknown(gap.why.clone());
-    remark.change.clone_from(&gap.change);
-    remark
+    match gap {
+        Some(gap) => check.unknown(gap.why.clone()).change(gap.change.clone()),
+        None => check.unknown(otherwise).change(LOOK),
+    }
 }
 
 fn read_info(text: &str) -> HashMap<String, String> {

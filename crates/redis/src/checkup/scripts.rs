@@ -12,7 +12,7 @@ use bandog_core::op::{Body, Claim, Op, Patience, Release, Verdict};
 use bandog_core::store::StoreErrorKind;
 use bandog_core::time::{LeaseTime, RunId};
 
-use super::latency::since;
+use super::latency::{seconds, since};
 use super::patient::{Patient, command};
 use super::words;
 use crate::clock;
@@ -31,13 +31,21 @@ const LEASE: Duration = Duration::from_secs(2);
 const DEAR: u64 = 2_000;
 
 pub(super) async fn locking(patient: &Patient<'_>) -> Remark {
-    let Some(trial) = Trial::new(patient).await else {
-        return LOCKING.unknown("a lock could not be tried: TIME is not answered");
+    let trial = match Trial::new(patient).await {
+        Ok(trial) => trial,
+        Err(text) => return untried(&text),
     };
     let found = trial.run().await;
     // A tombstone is of no use to anybody here. Should it be refused, it goes by itself.
     let _ = patient.ask_one(Command::new("DEL").arg(&trial.key)).await;
     found
+}
+
+/// A server that does not even tell the time serves no lock, unless it is only us whom it does not tell.
+fn untried(text: &str) -> Remark {
+    let saw = format!("a lock could not be tried: {}", words::refusal("TIME", text));
+    let finding = if text.starts_with("NOPERM") { LOCKING.unknown(saw) } else { LOCKING.wrong(saw) };
+    finding.change(words::remedy(text))
 }
 
 /// A lock that nobody else asks for, and who asks.
@@ -51,34 +59,44 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    async fn new(patient: &'a Patient<'a>) -> Option<Self> {
-        let Value::Array(parts) = patient.say(&["TIME"]).await else { return None };
-        let Some(Value::Bytes(seconds)) = parts.first() else { return None };
-        let seconds: u64 = std::str::from_utf8(seconds).ok()?.parse().ok()?;
-        let name = LockName::new(format!("probe:{:016x}", random())).ok()?;
+    async fn new(patient: &'a Patient<'a>) -> Result<Self, String> {
+        let seconds = match patient.say(&["TIME"]).await {
+            Value::Error(text) => return Err(text),
+            answer => seconds(&answer).and_then(|seconds| u64::try_from(seconds).ok()).ok_or("it is no time")?,
+        };
+        let name = LockName::new(format!("probe:{:016x}", random())).map_err(|error| error.to_string())?;
         let codec = Codec::new(patient.config.keys(), patient.config.limits.clone());
         let who = Who { host: String::new(), pid: std::process::id(), label: "checkup".to_owned() };
         let client = Client::new(ClientId::from_random(u128::from(random()) << 64 | u128::from(random())), who);
         let (key, not_after) = (codec.keys().key(&name), LeaseTime::from_millis((seconds + 60) * 1_000));
-        Some(Self { patient, codec, client, name, key, not_after })
+        Ok(Self { patient, codec, client, name, key, not_after })
     }
 
     async fn run(&self) -> Remark {
         // The first pair teaches the server the scripts.
         if let Err(wrong) = self.pair(true).await {
+            let change = match &wrong {
+                Wrong::Refused(text) => words::remedy(text),
+                Wrong::Nonsense(_) => words::remedy(""),
+            };
             let error = unreadable(self.patient.config, None, wrong);
             if error.kind == StoreErrorKind::Denied {
                 return LOCKING
-                    .wrong("a lock could not be acquired and released: a permission is missing, see permissions");
+                    .wrong("a lock could not be acquired and released: a permission is missing")
+                    .change("see permissions");
             }
             let message = error.message.replace(&format!("{}: ", self.patient.config), "");
-            return LOCKING.wrong(format!("a lock could not be acquired and released: {}", words::plain(&message)));
+            return LOCKING
+                .wrong(format!("a lock could not be acquired and released: {}", words::plain(&message)))
+                .change(change);
         }
         let (before, begin) = (self.spent().await, clock::now());
         let mut pairs = 0;
         while pairs < PAIRS && since(begin) < WITHIN {
             if self.pair(false).await.is_err() {
-                return LOCKING.wrong("a lock was acquired and released, and then it failed");
+                return LOCKING
+                    .wrong("a lock was acquired and released, and then it failed")
+                    .change("examine it again");
             }
             pairs += 1;
         }

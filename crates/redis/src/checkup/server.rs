@@ -61,7 +61,8 @@ pub(super) fn role(said: &Said) -> Remark {
         return ROLE.fine("it is a master");
     }
     let master = said.field("master_host").zip(said.field("master_port"));
-    let remark = ROLE.wrong(format!("it is a {role}"));
+    // INFO keeps the old word.
+    let remark = ROLE.wrong(format!("it is a {}", if role == "slave" { "replica" } else { role }));
     match master {
         Some((host, port)) => remark.change(format!("use its master: redis://{host}:{port}")),
         None => remark.change("use its master"),
@@ -122,6 +123,7 @@ mod tests {
     fn a_replica_is_told_with_its_master() {
         let said = Said::of(&[("role", "slave"), ("master_host", "db1"), ("master_port", "6380")], &[]);
         assert_eq!(role(&said).change.as_deref(), Some("use its master: redis://db1:6380"));
+        assert_eq!(role(&said).saw, "it is a replica");
         assert_eq!(mode(&Said::of(&[("server_mode", "cluster")], &[])).fitness, Fitness::Wrong);
         assert_eq!(mode(&Said::of(&[("redis_mode", "standalone")], &[])).fitness, Fitness::Fine);
     }

@@ -2,18 +2,22 @@
 
 use std::time::Duration;
 
+use bandog_core::holder::HolderId;
+use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::op::{
-    Blocker, Body, Claim, Downgraded, Grant, Line, Op, Parted, Queued, Refusal, Release, ReleaseReply, Renewal, Reply,
-    Revoked, Standing, Verdict,
+    Blocker, Body, Claim, Downgraded, Grant, Heartbeat, Line, Op, Parted, Queued, Refusal, Release, ReleaseReply,
+    Renewal, Reply, Revoked, Standing, Upgrade, Verdict,
 };
 use bandog_core::time::{LeaseTime, RunId};
 use bandog_core::token::Stamp;
 
 use crate::value::{Items, Value, Wrong};
 
+use super::view::Audit;
 use super::{claim, view};
 
+const NO_READER: Verdict = Verdict::Refused(Refusal::NotHolder);
 const WORD: Wrong = Wrong::Nonsense("an unknown answer");
 
 pub(super) fn reply(limits: &Limits, op: &Op, run: RunId, answer: Value) -> Result<Reply, Wrong> {
@@ -51,6 +55,29 @@ fn short(limits: &Limits, op: &Op, answer: &Value) -> Result<Option<(LeaseTime, 
     Ok(Some((LeaseTime::from_millis(at), body)))
 }
 
+/// The time, then a stamp for each hold that was renewed, and 0 for others.
+pub(super) fn renewed_all(
+    limits: &Limits,
+    lease: Lease,
+    run: RunId,
+    answer: Value,
+) -> Result<Vec<Option<Reply>>, Wrong> {
+    let packed = match answer {
+        Value::Bytes(packed) => packed,
+        Value::Error(text) => return Err(Wrong::Refused(text)),
+        _ => return Err(WORD),
+    };
+    let (numbers, []) = packed.as_chunks() else { return Err(WORD) };
+    let (at, stamps) = numbers.split_first().ok_or(WORD)?;
+    let at = LeaseTime::from_millis(u64::from_be_bytes(*at));
+    let (remaining, line) = (lease.length().min(limits.max_lease), Line::default());
+    let reply = |stamp: u64| {
+        let body = Body::Renewal(Renewal::Renewed { stamp: Stamp::from_micros(stamp), remaining, line });
+        (stamp != 0).then_some(Reply { at, run, more: false, body })
+    };
+    Ok(stamps.iter().map(|stamp| reply(u64::from_be_bytes(*stamp))).collect())
+}
+
 /// Two numbers as the scripts pack them.
 fn pair(packed: &[u8]) -> Option<(u64, u64)> {
     let (first, second) = packed.split_first_chunk()?;
@@ -67,11 +94,11 @@ impl Context<'_> {
     fn body(&self, op: &Op, items: &mut Items) -> Result<Body, Wrong> {
         Ok(match op {
             Op::Acquire(claim) => Body::Verdict(self.verdict(claim, items)?),
-            Op::Upgrade(upgrade) => Body::Verdict(self.verdict(&upgrade.claim, items)?),
-            Op::Renew(_) => Body::Renewal(renewal(items)?),
-            Op::Heartbeat(_) => Body::Standings(items.list()?.each(standing)?),
+            Op::Upgrade(upgrade) => Body::Verdict(self.upgraded(upgrade, items)?),
+            Op::Renew(renew) => Body::Renewal(renewal(renew.id, items)?),
+            Op::Heartbeat(beat) => Body::Standings(standings(beat, items)?),
             Op::Release(release) => Body::Release(self.release(release, items)?),
-            Op::Downgrade(_) => Body::Downgraded(downgraded(items)?),
+            Op::Downgrade(id) => Body::Downgraded(downgraded(*id, items)?),
             Op::Revoke(_) => Body::Revoked(revoked(items)?),
             Op::Inspect => Body::Record(view::record(items.list()?)?),
             Op::Tend => Body::Tended,
@@ -86,6 +113,12 @@ impl Context<'_> {
             4 => Verdict::Refused(self.refusal(claim, items)?),
             _ => return Err(WORD),
         })
+    }
+
+    fn upgraded(&self, upgrade: &Upgrade, items: &mut Items) -> Result<Verdict, Wrong> {
+        let verdict = self.verdict(&upgrade.claim, items)?;
+        let why = if verdict == NO_READER { Audit::of(items)?.reason(upgrade.from) } else { None };
+        Ok(why.map_or(verdict, |reason| Verdict::Refused(Refusal::Revoked { reason })))
     }
 
     fn refusal(&self, claim: &Claim, items: &mut Items) -> Result<Refusal, Wrong> {
@@ -104,13 +137,15 @@ impl Context<'_> {
     }
 
     fn release(&self, release: &Release, items: &mut Items) -> Result<ReleaseReply, Wrong> {
-        let parted = match items.number()? {
-            0 => Parted::Nothing,
+        let word = items.number()?;
+        let again = release.again.as_deref().map(|claim| self.verdict(claim, &mut items.list()?)).transpose()?;
+        let revoked = |reason| Parted::Revoked { reason };
+        let parted = match word {
+            0 => Audit::of(items)?.reason(release.id).map_or(Parted::Nothing, revoked),
             1 => Parted::Hold,
             2 => Parted::Place,
             _ => return Err(WORD),
         };
-        let again = release.again.as_deref().map(|claim| self.verdict(claim, &mut items.list()?)).transpose()?;
         Ok(ReleaseReply { parted, again })
     }
 }
@@ -145,13 +180,25 @@ fn blocker(items: &mut Items) -> Result<Option<Blocker>, Wrong> {
     Ok(Some(Blocker { holder, who, remaining }))
 }
 
-fn renewal(items: &mut Items) -> Result<Renewal, Wrong> {
+fn renewal(id: HolderId, items: &mut Items) -> Result<Renewal, Wrong> {
+    let ended = |reason| Renewal::Revoked { reason, remaining: Duration::ZERO };
     Ok(match items.number()? {
-        0 => Renewal::NotHolder,
+        0 => Audit::of(items)?.reason(id).map_or(Renewal::NotHolder, ended),
         1 => Renewal::Renewed { stamp: stamp(items)?, remaining: millis(items)?, line: line(items)? },
         2 => Renewal::Revoked { reason: items.text()?, remaining: millis(items)? },
         _ => return Err(WORD),
     })
+}
+
+fn standings(beat: &Heartbeat, items: &mut Items) -> Result<Vec<Standing>, Wrong> {
+    let mut standings = items.list()?.each(standing)?;
+    let audit = Audit::of(items)?;
+    for (id, standing) in beat.ids.iter().zip(&mut standings).filter(|(_, standing)| **standing == Standing::Gone) {
+        if let Some(reason) = audit.reason(*id) {
+            *standing = Standing::Revoked { reason };
+        }
+    }
+    Ok(standings)
 }
 
 fn standing(mut items: Items) -> Result<Standing, Wrong> {
@@ -165,9 +212,10 @@ fn standing(mut items: Items) -> Result<Standing, Wrong> {
     })
 }
 
-fn downgraded(items: &mut Items) -> Result<Downgraded, Wrong> {
+fn downgraded(id: HolderId, items: &mut Items) -> Result<Downgraded, Wrong> {
+    let revoked = |reason| Downgraded::Revoked { reason };
     Ok(match items.number()? {
-        0 => Downgraded::NotHolder,
+        0 => Audit::of(items)?.reason(id).map_or(Downgraded::NotHolder, revoked),
         1 => Downgraded::Shared(grant(items)?),
         2 => Downgraded::Withdrawn,
         _ => return Err(WORD),

@@ -11,6 +11,8 @@ mod view;
 
 use std::time::Duration;
 
+use bandog_core::holder::HolderId;
+use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, RecordView, Reply, Target};
@@ -25,7 +27,7 @@ use pack::Pack;
 pub(crate) use sink::How;
 use sink::{Bytes, Sink};
 
-/// A script, its one key and its arguments: `EVALSHA sha 1 key args…`.
+/// A script, its key and its arguments: `EVALSHA sha 1 key args…`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Call {
     /// Which script.
@@ -102,6 +104,28 @@ impl Codec {
         let mut bytes = Bytes::begin(how, Script::Peek, out);
         self.put_peek(name, &mut bytes);
         bytes.done();
+    }
+
+    /// Writes one command that renews many holds for the same lease, as far as they need nothing but that.
+    pub(crate) fn write_renewals<'a, H>(&self, how: How, lease: Lease, holds: H, out: &mut Vec<u8>)
+    where
+        H: Iterator<Item = (&'a LockName, HolderId)> + Clone,
+    {
+        let mut bytes = Bytes::begin_many(how, Script::RenewAll, holds.clone().count(), out);
+        holds.clone().for_each(|(name, _)| bytes.key(|pack| self.key(name, pack)));
+        bytes.argument(|pack| {
+            pack.raw(&self.begin).millis(lease.length());
+        });
+        bytes.argument(|pack| holds.for_each(|(_, id)| claim::id(pack, id)));
+        bytes.done();
+    }
+
+    /// Reads the answer to [`Codec::write_renewals`], one for each hold: nothing where it has to be renewed by itself.
+    ///
+    /// # Errors
+    /// As for [`Codec::reply`].
+    pub(crate) fn renewed_all(&self, lease: Lease, run: RunId, answer: Value) -> Result<Vec<Option<Reply>>, Wrong> {
+        answer::renewed_all(&self.limits, lease, run, answer)
     }
 
     /// Reads the answer to [`Codec::call`].

@@ -48,6 +48,17 @@ impl<'a> Bytes<'a> {
         Self(frame)
     }
 
+    /// For a script that takes so many keys.
+    pub(super) fn begin_many(how: How, script: Script, keys: usize, out: &'a mut Vec<u8>) -> Self {
+        let mut frame = Frame::new(out);
+        match how {
+            How::ByDigest => frame.encoded(alone(script), HEAD - 1),
+            How::ByText => [b"EVAL", script.text().as_bytes()].into_iter().for_each(|word| frame.argument(word)),
+        }
+        frame.argument(keys.to_string().as_bytes());
+        Self(frame)
+    }
+
     pub(super) fn done(self) {
         self.0.done();
     }
@@ -62,6 +73,15 @@ impl Sink for Bytes<'_> {
         self.0.argument_by(|out| write(&mut Pack(out)));
     }
 }
+
+/// A [`head`] without its last word.
+fn alone(script: Script) -> &'static [u8] {
+    let head = head(script);
+    head.strip_suffix(ONE).unwrap_or(head)
+}
+
+/// One key, encoded.
+const ONE: &[u8] = b"$1\r\n1\r\n";
 
 /// Words in a [`head`].
 const HEAD: usize = 3;

@@ -1,5 +1,6 @@
-//! A record as `view.lua` shows it.
+//! A record as `view.lua` shows it, and the audit that follows an answer to one who does not hold.
 
+use bandog_core::holder::HolderId;
 use bandog_core::op::{HolderView, RecordView, Revocation, WaiterView};
 use bandog_core::time::WallTime;
 use bandog_core::token::Stamp;
@@ -8,6 +9,36 @@ use crate::value::{Items, Wrong};
 
 use super::answer::{millis, stamp};
 use super::claim;
+
+/// For how long it is kept: in front, and nobody's concern here.
+const LENGTH: usize = 8;
+const SHORT: Wrong = Wrong::Nonsense("a revocation's bytes are cut short");
+
+/// The last revocations, as far as an answer brings them.
+pub(super) struct Audit(Vec<Revocation>);
+
+impl Audit {
+    /// What is left of an answer: nothing, if there is none.
+    pub(super) fn of(items: &mut Items) -> Result<Self, Wrong> {
+        let mut list = Vec::new();
+        if !items.is_empty() {
+            let bytes = items.bytes()?;
+            let mut rest = bytes.get(LENGTH..).ok_or(SHORT)?;
+            while !rest.is_empty() {
+                let (one, others) = claim::sized(rest)?;
+                list.push(revocation(one)?);
+                rest = others;
+            }
+        }
+        Ok(Self(list))
+    }
+
+    /// Why the hold of this id was revoked, if it was: the last words.
+    pub(super) fn reason(&self, id: HolderId) -> Option<String> {
+        let of_it = self.0.iter().rfind(|revocation| revocation.holder == id.public());
+        of_it.map(|revocation| revocation.reason.clone())
+    }
+}
 
 pub(super) fn record(mut items: Items) -> Result<Option<RecordView>, Wrong> {
     if items.is_empty() {
@@ -40,10 +71,9 @@ fn waiter(mut items: Items, capacity: u32) -> Result<WaiterView, Wrong> {
 }
 
 fn revocation(bytes: &[u8]) -> Result<Revocation, Wrong> {
-    let short = || Wrong::Nonsense("a revocation's bytes are cut short");
-    let (stamp, rest) = bytes.split_first_chunk().ok_or_else(short)?;
-    let (at, rest) = rest.split_first_chunk().ok_or_else(short)?;
-    let (now, rest) = rest.split_first().ok_or_else(short)?;
+    let (stamp, rest) = bytes.split_first_chunk().ok_or(SHORT)?;
+    let (at, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+    let (now, rest) = rest.split_first().ok_or(SHORT)?;
     let (reason, rest) = claim::sized(rest)?;
     let (card, by) = claim::sized(rest)?;
     let (holder, who) = claim::named(card)?;

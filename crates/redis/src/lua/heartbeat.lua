@@ -3,9 +3,10 @@
 -- ARGV[1]  then for how long the inbox counts as alive
 -- ARGV[2]  the inbox
 -- ARGV[3…] holder ids
--- returns  at, more, then per id: granted or queued as in enter.lua, or an empty list
+-- returns  at, more, then per id: granted or queued as in enter.lua, or an empty list; behind them the audit if there is
+--          one and a list is empty
 -- cost     6 redis.calls and one PUBLISH per holding inbox, for one exclusive holder and up to 200 ids
-local fields, reply = {'a' .. ARGV[2]}, {}
+local fields, reply, over = {'a' .. ARGV[2]}, {}, false
 for at = 3, #ARGV do
   fields[#fields + 1] = 'i' .. ARGV[at]
 end
@@ -20,6 +21,9 @@ end
 f.settle()
 r.notice = true
 for at = 3, #ARGV do
-  reply[#reply + 1] = f.standing(ARGV[at]) or {}
+  local standing = f.standing(ARGV[at])
+  over = over or not standing
+  reply[#reply + 1] = standing or {}
 end
-return f.finish({reply})
+reply = {reply}
+return f.finish(over and f.ended(reply) or reply)

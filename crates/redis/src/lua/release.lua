@@ -26,10 +26,10 @@ end
 if named == 1 then
   f.mark(id, not_after)
 end
-if not c then
-  return f.finish({parted})
+local reply = {parted}
+if c then
+  -- The hand-off comes first: whoever waited stands before the one who comes back.
+  f.settle()
+  reply[2] = f.acquire(c)
 end
--- The hand-off comes first: whoever waited stands before the one who comes back.
-f.settle()
-local verdict = f.acquire(c)
-return f.finish({parted, verdict})
+return f.finish(parted == 0 and f.ended(reply) or reply)

@@ -4,7 +4,7 @@
 -- ARGV[2]  the holder id to end
 -- ARGV[3]  with a claim: its card
 -- returns  at: released, nothing left over. Else at, more, what parted (1 hold, 2 place, 0 nothing), then the
---          verdict on the claim if there is one
+--          verdict on the claim if there is one; behind nothing, at the end, the audit if there is one
 -- cost     4 redis.calls in all (TIME, HGET, PEXPIREAT, HSET); PEXPIREAT comes first so that it works without memory
 local retention, longest, named, not_after, again = struct.unpack('>I8I8BI8B', ARGV[1], 13)
 if named == 0 and again == 0 and s then

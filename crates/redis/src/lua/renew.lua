@@ -5,7 +5,7 @@ f.end_if_over(ARGV[2])
 f.settle()
 local h = f.holder(ARGV[2])
 if not h then
-  return f.finish({0})
+  return f.finish(f.ended({0}))
 elseif h.revoked == 1 then
   return f.finish({2, f.get('r' .. h.id), f.remaining(h)})
 end

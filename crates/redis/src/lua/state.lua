@@ -15,7 +15,7 @@ local f = {fetch = 0, get = 0, set = 0, foresee = 0, somebody_waits = 0, hold = 
   contains = 0, mark = 0, forget = 0, parse = 0, form = 0, waiter = 0, links = 0, link = 0, life = 0, refresh = 0,
   delist = 0, dead = 0, push = 0, leave = 0, upgrade = 0, take_upgrade = 0, end_hold = 0, end_if_over = 0, expired = 0,
   admit = 0, grant = 0, grant_unclaimed = 0, settle_upgrade = 0, settle_head = 0, advance = 0, settle = 0, granted = 0,
-  queued = 0, standing = 0, notify = 0, send = 0, summary = 0, flush = 0, finish = 0}
+  ended = 0, queued = 0, standing = 0, notify = 0, send = 0, summary = 0, flush = 0, finish = 0}
 local cache, changed, order = {}, {}, {}
 local read, write, name = struct.unpack, struct.pack, string.format
 local SMALL, LARGE, FAR = '>I8I8I8I8I4B', '>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', 4503599627370496

@@ -11,7 +11,9 @@ f.end_if_over(c.id)
 f.settle()
 function f.exchange()
   local reader = f.holder(from)
-  if not reader or reader.mode ~= 1 then
+  if not reader then
+    return f.ended({4, 6})
+  elseif reader.mode ~= 1 then
     return {4, 6}
   elseif reader.revoked == 1 then
     return {4, 7, f.get('r' .. from)}

@@ -28,16 +28,16 @@ const fn row(word: &'static str, kind: StoreErrorKind, outcome: Outcome, says: &
 /// The refusals of a server. Scripts look at the key before they write, and write first what needs no memory.
 const REFUSALS: &[Row] = {
     use Outcome::NotExecuted as Not;
-    use StoreErrorKind::{Denied, Unavailable, Unfit};
+    use StoreErrorKind::{Denied, Unfit, Unready};
     &[
-        row("NOSCRIPT", Unavailable, Not, "it has forgotten a script"),
-        row("LOADING", Unavailable, Not, "it is loading its data"),
-        row("BUSY", Unavailable, Not, "it is busy with somebody's script"),
-        row("MASTERDOWN", Unavailable, Not, "it has lost its master"),
-        row("CLUSTERDOWN", Unavailable, Not, "its cluster is down"),
-        row("TRYAGAIN", Unavailable, Not, "its slots are being moved"),
-        row("NOREPLICAS", Unavailable, Not, "it has fewer replicas than it needs to write"),
-        row("EXECABORT", Unavailable, Not, "it gave up a transaction"),
+        row("NOSCRIPT", Unready, Not, "it has forgotten a script"),
+        row("LOADING", Unready, Not, "it is loading its data"),
+        row("BUSY", Unready, Not, "it is busy with somebody's script"),
+        row("MASTERDOWN", Unready, Not, "it has lost its master"),
+        row("CLUSTERDOWN", Unready, Not, "its cluster is down"),
+        row("TRYAGAIN", Unready, Not, "its slots are being moved"),
+        row("NOREPLICAS", Unready, Not, "it has fewer replicas than it needs to write"),
+        row("EXECABORT", Unready, Not, "it gave up a transaction"),
         row("MOVED", Unfit, Not, "it is a node of a cluster, and the lock is on another"),
         row("ASK", Unfit, Not, "it is a node of a cluster, and the lock is being moved to another"),
         row("CROSSSLOT", Unfit, Not, "it is a node of a cluster"),
@@ -130,7 +130,7 @@ pub(crate) fn cut(config: &RedisConfig, broken: Broken) -> StoreError {
 mod tests {
     use super::*;
     use Outcome::{NotExecuted, Unknown};
-    use StoreErrorKind::{Denied, Unavailable, Unfit};
+    use StoreErrorKind::{Denied, Unavailable, Unfit, Unready};
 
     fn config() -> RedisConfig {
         RedisConfig::from_url("redis://ann:s3cret@host").unwrap().0
@@ -139,14 +139,14 @@ mod tests {
     #[test]
     fn refusals_are_judged_by_their_first_word() {
         for (text, kind, outcome) in [
-            ("NOSCRIPT No matching script. Please use EVAL.", Unavailable, NotExecuted),
-            ("LOADING Redis is loading the dataset in memory", Unavailable, NotExecuted),
-            ("BUSY Redis is busy running a script.", Unavailable, NotExecuted),
-            ("MASTERDOWN Link with MASTER is down", Unavailable, NotExecuted),
-            ("CLUSTERDOWN The cluster is down", Unavailable, NotExecuted),
-            ("TRYAGAIN Multiple keys request during rehashing of slot", Unavailable, NotExecuted),
-            ("NOREPLICAS Not enough good replicas to write.", Unavailable, NotExecuted),
-            ("EXECABORT Transaction discarded", Unavailable, NotExecuted),
+            ("NOSCRIPT No matching script. Please use EVAL.", Unready, NotExecuted),
+            ("LOADING Redis is loading the dataset in memory", Unready, NotExecuted),
+            ("BUSY Redis is busy running a script.", Unready, NotExecuted),
+            ("MASTERDOWN Link with MASTER is down", Unready, NotExecuted),
+            ("CLUSTERDOWN The cluster is down", Unready, NotExecuted),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Unready, NotExecuted),
+            ("NOREPLICAS Not enough good replicas to write.", Unready, NotExecuted),
+            ("EXECABORT Transaction discarded", Unready, NotExecuted),
             ("MOVED 866 127.0.0.1:7001", Unfit, NotExecuted),
             ("ASK 866 127.0.0.1:7001", Unfit, NotExecuted),
             ("READONLY You can't write against a read only replica. script: x", Unfit, NotExecuted),
@@ -164,6 +164,7 @@ mod tests {
         ] {
             let error = refused(&config(), None, text);
             assert_eq!((error.kind, error.outcome), (kind, outcome), "{text}");
+            assert_eq!(error.is_transient(), kind == Unready, "{text}");
             assert!(!error.to_string().contains("s3cret"));
         }
     }

@@ -21,7 +21,11 @@ fn good_but(more: &[&str]) -> Server {
 
 async fn examine(url: &str) -> Checkup {
     let (config, _) = RedisConfig::from_url(url).unwrap();
-    soon("the checkup", checkup(&config, &Pace::default())).await.unwrap_or_else(|error| panic!("{url}: {error}"))
+    let found = soon("the checkup", checkup(&config, &Pace::default())).await;
+    let found = found.unwrap_or_else(|error| panic!("{url}: {error}"));
+    let unadvised = found.remarks.iter().find(|remark| remark.fitness > Fitness::Fine && remark.change.is_none());
+    assert_eq!(unadvised, None, "what is not fine has a line to change");
+    found
 }
 
 /// The one remark that is expected to be so, with its reason. A server that is too old for it is told so beside it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bandog_core::checkup::Fitness::{Risky, Wrong};
+use bandog_core::checkup::Fitness::{Risky, Unknown, Wrong};
 use bandog_rig::{Fault, Proxy, WallClock};
 
 use crate::support::{Server, if_possible, is_missing, ms, soon};
@@ -38,6 +38,18 @@ fn a_server_that_falls_silent_is_wrong_and_the_checkup_ends() {
         let found = soon("the checkup", bandog_redis::checkup(&config, &pace)).await.unwrap();
         soon("a ping", held).await.unwrap();
         told(&found, "latency", Wrong, &["a ping has no answer"]);
+    });
+}
+
+#[test]
+fn a_server_that_is_busy_with_a_script_serves_no_lock() {
+    if_possible(async {
+        let server = good_but(&[]);
+        server.keep_busy();
+        let found = examine(&server.url()).await;
+        let remark = told(&found, "locking", Wrong, &["a lock could not be tried", "BUSY"]);
+        assert!(remark.change.as_ref().unwrap().starts_with("SCRIPT KILL"), "{remark:?}");
+        told(&found, "latency", Unknown, &["PING is refused (BUSY"]);
     });
 }
 

@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 52] = [
+const MISTAKES: [(&str, &str); 58] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -23,7 +23,7 @@ const MISTAKES: [(&str, &str); 52] = [
     ("lease <= longest and not_after", "not_after"),
     ("if n == 0 and large == 0 and expires > now", "if n == 0 and expires > now"),
     ("if till > now and revoked == 0 then", "if till >= now and revoked == 0 then"),
-    ("if till > now and revoked == 0 then", "if till > now then"),
+    ("if till <= now or revoked ~= 0 then", "if till <= now then"),
     // joining a line
     ("waiting < struct.unpack('>I4', ARGV[1])", "waiting <= struct.unpack('>I4', ARGV[1])"),
     ("alive > 0 and waiting", "waiting"),
@@ -77,6 +77,13 @@ const MISTAKES: [(&str, &str); 52] = [
     ("if r.audit > 0 and r.audit <= now then", "if false then"),
     ("r.audit = math.min(r.audit, now + read('>I8', f.get('v')))", "r.audit = r.audit"),
     ("r.audit > now and f.get('v')", "f.get('v')"),
+    // what those are told whose hold has ended
+    ("reply[#reply + 1] = r.audit > 0 and f.get('v') or nil", ""),
+    ("f.finish(f.ended({0}))\nelseif h.revoked", "f.finish({0})\nelseif h.revoked"),
+    ("f.finish(f.ended({0}))\nelseif h.mode", "f.finish({0})\nelseif h.mode"),
+    ("return f.ended({4, 6})", "return {4, 6}"),
+    ("parted == 0 and f.ended(reply) or reply", "reply"),
+    ("over = over or not standing", "over = not standing"),
 ];
 
 fn finds(right: &str, wrong: &str) -> bool {

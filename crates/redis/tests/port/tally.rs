@@ -1,12 +1,13 @@
 //! Counts what was answered, so that a differential that never met a case says so.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bandog_core::op::{Body, Downgraded, Effect, News, Parted, Refusal, Renewal, Reply, Revoked, Standing, Verdict};
 use bandog_core::token::Stamp;
 
 /// Every sort of answer and news there is.
-const SORTS: [&str; 37] = [
+const SORTS: [&str; 41] = [
     "granted",
     "queued",
     "busy",
@@ -23,16 +24,20 @@ const SORTS: [&str; 37] = [
     "overtaken, no record",
     "renewed",
     "renewal revoked",
+    "renewal of a hold that was revoked",
     "renewal of no hold",
     "released hold",
     "released place",
+    "released too late, revoked",
     "released nothing",
     "released and claimed again",
     "standing queued",
     "standing granted",
+    "standing revoked",
     "standing gone",
     "downgraded",
     "upgrade withdrawn",
+    "downgrade of a hold that was revoked",
     "downgrade of no hold",
     "revocation asked",
     "revoked at once",
@@ -77,13 +82,17 @@ impl Tally {
         match body {
             Body::Verdict(verdict) => self.verdict(verdict),
             Body::Renewal(Renewal::Renewed { .. }) => self.count("renewed"),
+            Body::Renewal(Renewal::Revoked { remaining: Duration::ZERO, .. }) => {
+                self.count("renewal of a hold that was revoked");
+            }
             Body::Renewal(Renewal::Revoked { .. }) => self.count("renewal revoked"),
             Body::Renewal(Renewal::NotHolder) => self.count("renewal of no hold"),
             Body::Standings(standings) => standings.iter().for_each(|standing| self.standing(standing)),
             Body::Release(release) => {
-                self.count(match release.parted {
+                self.count(match &release.parted {
                     Parted::Hold => "released hold",
                     Parted::Place => "released place",
+                    Parted::Revoked { .. } => "released too late, revoked",
                     Parted::Nothing => "released nothing",
                 });
                 if let Some(verdict) = &release.again {
@@ -93,6 +102,7 @@ impl Tally {
             }
             Body::Downgraded(Downgraded::Shared(_)) => self.count("downgraded"),
             Body::Downgraded(Downgraded::Withdrawn) => self.count("upgrade withdrawn"),
+            Body::Downgraded(Downgraded::Revoked { .. }) => self.count("downgrade of a hold that was revoked"),
             Body::Downgraded(Downgraded::NotHolder) => self.count("downgrade of no hold"),
             Body::Revoked(Revoked::Asked { .. }) => self.count("revocation asked"),
             Body::Revoked(Revoked::Ended) => self.count("revoked at once"),
@@ -129,6 +139,7 @@ impl Tally {
         self.count(match standing {
             Standing::Queued(_) => "standing queued",
             Standing::Granted(_) => "standing granted",
+            Standing::Revoked { .. } => "standing revoked",
             Standing::Gone => "standing gone",
         });
     }

@@ -160,7 +160,7 @@ fn schedule_25_a_loading_server_is_unavailable() {
     on_a_server(async |server| {
         load_slowly(&server);
         let error = refused(&server.url()).await;
-        assert_eq!(error.kind, StoreErrorKind::Unavailable);
+        assert_eq!(error.kind, StoreErrorKind::Unready);
         assert!(error.message.contains("LOADING"), "{error}");
         let is_loaded = || server.try_run::<String>("PING").is_ok();
         until("the data are loaded", is_loaded).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::checkup::{Check, Pace, Remark, brief, counted};
-use bandog_core::store::Outcome;
+use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 
 use super::shell::quoted;
 use crate::busy::monotonic;
@@ -43,14 +43,14 @@ pub(super) fn examine(place: &Arc<Place>, owner: Option<rusqlite::Result<Owner>>
         Ok(Owner::Foreign(what)) => {
             vec![DATABASE.wrong(format!("it holds {what}")).change("give bandog another path: sqlite:PATH")]
         }
-        Err(error) => vec![DATABASE.wrong(error::explain(place, Outcome::NotExecuted, error).message)],
+        Err(error) => vec![unreadable(error::explain(place, Outcome::NotExecuted, error))],
     }
 }
 
 fn ours(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
     let link = match Link::find(place) {
         Ok(link) => link,
-        Err(error) => return vec![DATABASE.wrong(error.message)],
+        Err(error) => return vec![unreadable(error)],
     };
     vec![whole(place, &link), log(&link), turns(place, &link, pace)]
 }
@@ -69,8 +69,18 @@ fn whole(place: &Place, link: &Link) -> Remark {
         Ok(lines) => DATABASE
             .wrong(format!("it is damaged: {}", lines.join("; ").escape_debug()))
             .change(format!("stop who uses it, then {}, and its -wal and -shm too", aside(place))),
-        Err(error) => DATABASE.wrong(error::explain(place, Outcome::NotExecuted, error).message),
+        Err(error) => unreadable(error::explain(place, Outcome::NotExecuted, error)),
     }
+}
+
+/// It may be anybody's: no command is advised that would change it.
+fn unreadable(error: StoreError) -> Remark {
+    let change = match error.kind {
+        StoreErrorKind::Denied => "see permissions; or give bandog another path: sqlite:PATH",
+        StoreErrorKind::Unavailable | StoreErrorKind::Unready => "examine it again; fuser PATH shows who has it open",
+        _ => "give bandog another path: sqlite:PATH",
+    };
+    DATABASE.wrong(error.message).change(change)
 }
 
 fn aside(place: &Place) -> String {
@@ -84,7 +94,7 @@ fn log(link: &Link) -> Remark {
     match mode {
         Ok(mode) if mode == "wal" => WAL.fine("it has a write-ahead log"),
         Ok(mode) => WAL.wrong(format!("its journal mode is {mode}")).change("put it on a local file system"),
-        Err(error) => WAL.unknown(error.to_string()),
+        Err(error) => WAL.unknown(error.to_string()).change("see database, and examine it again"),
     }
 }
 

@@ -37,7 +37,9 @@ pub(super) fn syncing(place: &Place, pace: &Pace) -> Option<Remark> {
         Ok(longest) => SYNCING
             .risky(format!("syncing a page took {}", brief(longest)))
             .change("sqlite:PATH on a faster or less busy disk, or a longer response_timeout"),
-        Err(error) => SYNCING.unknown(format!("no file could be written beside it: {error}")),
+        Err(error) => {
+            SYNCING.unknown(format!("no file could be written beside it: {error}")).change("see permissions and space")
+        }
     })
 }
 

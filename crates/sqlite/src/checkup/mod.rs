@@ -33,7 +33,7 @@ pub fn checkup(path: impl AsRef<Path>, pace: &Pace) -> Checkup {
         Ok(place) => Arc::new(place),
         Err(error) => {
             let mut found = Checkup::of(format!("sqlite:{}", path.display()));
-            found.remarks.push(place::FILE.wrong(error::unresolved(path, error).message));
+            found.remarks.push(place::FILE.wrong(error::unresolved(path, error).message).change(place::ELSEWHERE));
             return found;
         }
     };

@@ -22,7 +22,7 @@ pub(super) const PERMISSIONS: Check = Check::new(
 );
 
 /// Advice where a command would change what is not ours.
-const ELSEWHERE: &str = "give bandog another path: sqlite:PATH in a directory that you may write to";
+pub(super) const ELSEWHERE: &str = "give bandog another path: sqlite:PATH in a directory that you may write to";
 const PRIVATE: &str = "give bandog another path: sqlite:PATH in a directory that only its users may write to";
 const SHARE: &str =
     "give bandog another path: sqlite:PATH; if this is its file, share it with a group, see docs/sqlite.md";
@@ -35,7 +35,9 @@ const STICKY: u32 = 0o1000;
 pub(super) fn file(place: &Place) -> Remark {
     let path = place.path().display();
     if let Err(odd) = place.check() {
-        return FILE.wrong(odd.to_string());
+        return FILE
+            .wrong(odd.to_string())
+            .change("give bandog another path: sqlite:PATH, or move away what stands there");
     }
     if place.path().exists() {
         return FILE.fine(format!("{path} is there"));

@@ -3,6 +3,7 @@
 use bandog_core::checkup::{Check, Fitness, Remark};
 use rustix::fs::{StatVfsMountFlags, statfs};
 
+use super::place::ELSEWHERE;
 use crate::ailment::{self, ROOM};
 use crate::place::{Place, is_network};
 
@@ -76,17 +77,19 @@ enum Sort {
 
 pub(super) fn kind(place: &Place) -> Remark {
     let Some(number) = number(place) else {
-        return FILE_SYSTEM.unknown("the system does not tell which it is");
+        return FILE_SYSTEM
+            .unknown("the system does not tell which it is")
+            .change("findmnt -T PATH, or df -T, shows it");
     };
     if is_read_only(place) {
-        return FILE_SYSTEM.wrong(ailment::mounted_read_only(place));
+        return FILE_SYSTEM.wrong(ailment::mounted_read_only(place)).change(ELSEWHERE);
     }
     let (fitness, saw) = classify(number);
-    let remark = FILE_SYSTEM.remark(fitness, saw);
-    if fitness == Fitness::Fine {
-        remark
-    } else {
-        remark.change("sqlite:PATH on a disk of this machine; for several machines redis://…")
+    let elsewhere = "sqlite:PATH on a disk of this machine; for several machines redis://…";
+    match fitness {
+        Fitness::Fine => FILE_SYSTEM.fine(saw),
+        Fitness::Wrong => FILE_SYSTEM.wrong(saw).change(elsewhere),
+        _ => FILE_SYSTEM.risky(saw).change(elsewhere),
     }
 }
 
@@ -135,7 +138,9 @@ fn classify(number: u64) -> (Fitness, String) {
 }
 
 pub(super) fn space(place: &Place) -> Remark {
-    let Some(system) = ailment::system(place) else { return SPACE.unknown("the system does not tell") };
+    let Some(system) = ailment::system(place) else {
+        return SPACE.unknown("the system does not tell").change("df shows it");
+    };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     // Some file systems do not count files.
     let no_files = system.f_files > 0 && system.f_favail == 0;

@@ -50,7 +50,7 @@ pub(crate) fn name(text: &str) -> LockName {
 
 /// Nothing was executed, and it may go well the next time.
 fn is_kept_busy(error: &StoreError) -> bool {
-    (error.kind, error.outcome) == (StoreErrorKind::Unavailable, Outcome::NotExecuted)
+    (error.kind, error.outcome) == (StoreErrorKind::Unready, Outcome::NotExecuted)
 }
 
 fn millis(millis: u64) -> Duration {

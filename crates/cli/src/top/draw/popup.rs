@@ -12,6 +12,7 @@ use super::super::state::{Breaking, Details, Mode, State};
 use super::style::Brush;
 use crate::entry::mode_words;
 use crate::note::short;
+use crate::revoke::question::at_once;
 use crate::screen::{Ink, Out, harmless};
 use crate::show;
 use crate::watch::Party;
@@ -120,9 +121,8 @@ fn confirm(frame: &mut Frame<'_>, area: Rect, state: &State, breaking: &Breaking
         count => format!("{count} wait"),
     };
     let (ink, what, keys) = if breaking.now {
-        let warning = "AT ONCE: the next in line may hold it before this one has stopped, and both believe they hold it. \
-                       Only for a holder that is known to be dead, or whose writes are fenced by tokens.";
-        (Ink::Wrong, warning.to_owned(), "y END IT AT ONCE  n ask instead  Esc leave it")
+        let warning = at_once(breaking.next.as_deref());
+        (Ink::Wrong, format!("AT ONCE: {warning}"), "y END IT AT ONCE  n ask instead  Esc leave it")
     } else {
         let longest = breaking.holders.iter().map(|holder| holder.left).max().unwrap_or(Duration::ZERO);
         let asked = "asked to give up: the lock passes on when it answers, or when its lease ends";

@@ -15,6 +15,7 @@ use super::super::state::{Details, Mode, State};
 use super::super::update::Wish;
 use super::*;
 use crate::args::Alerts;
+use crate::revoke::question::at_once;
 use crate::screen::Screen;
 use crate::watch::sample::{SECOND, holder, id, record, waiter};
 use crate::watch::{Change, Event, Party, Sight};
@@ -185,9 +186,13 @@ fn breaking_asks_twice_and_shows_what_it_breaks() {
     assert!(press(&mut state, "n").is_none());
     for (columns, lines) in [(80, 24), (40, 10)] {
         let screen = drawn(&state, columns, lines).join("\n");
-        assert!(screen.contains("AT ONCE: the next in line"), "{screen}");
+        assert!(screen.contains("AT ONCE: the lock passes on at once"), "{screen}");
         assert!(screen.contains("y END IT AT ONCE"), "{screen}");
     }
+    let screen = drawn(&state, 80, 24).join(" ").replace('│', " ");
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Mode::Confirm(breaking) = &state.mode else { panic!("it is not asked") };
+    assert!(breaking.next.is_some() && words.contains(&at_once(breaking.next.as_deref())), "as break says it: {words}");
     let Some(Wish::Break(breaking)) = press(&mut state, "y") else { panic!("nothing is broken") };
     assert_eq!((breaking.lock.as_str(), breaking.reason.trim(), breaking.now), ("job", "deploy", true));
     assert_eq!(breaking.holders.iter().map(|holder| holder.id).collect::<Vec<_>>(), [id(1)]);

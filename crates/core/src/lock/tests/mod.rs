@@ -10,6 +10,7 @@ mod holds;
 mod passing;
 mod pushes;
 mod regains;
+mod revoked;
 mod rounds;
 mod signals;
 mod table;

@@ -45,6 +45,20 @@ fn a_remote_waiter_ends_the_passing_after_a_time() {
 }
 
 #[test]
+fn a_notice_that_overtakes_the_grant_counts() {
+    let mut lock = Lock::new();
+    let first = lock.ask(writer());
+    assert_eq!(lock.actions(), ["acquire #1"]);
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.answer("acquire #1", granted(10));
+    let grip = lock.grip(first);
+    lock.ask(writer());
+    lock.wait(5);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
 fn a_lost_notice_is_made_good_by_the_next_renewal() {
     let (mut lock, grip, _) = with_neighbour(writer(), writer());
     lock.wait(10_000);

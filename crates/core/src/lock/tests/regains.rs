@@ -49,10 +49,16 @@ fn with_proof_it_is_held_again_under_a_new_token() {
 #[test]
 fn without_proof_it_stays_lost() {
     let revoked = Verdict::Refused(Refusal::Revoked { reason: "asked".into() });
-    for verdict in [overtaken(11), overtaken(0), revoked, Verdict::Busy(None)] {
+    let ran_out = "lost: the lease ran out before it was renewed";
+    for (verdict, reason) in [
+        (overtaken(11), ran_out),
+        (overtaken(0), ran_out),
+        (Verdict::Busy(None), ran_out),
+        (revoked, "lost: revoked: asked"),
+    ] {
         let (mut lock, grip) = lapsed();
         lock.answer("release #1 again #2", again(verdict));
-        assert_eq!(lock.state(grip), "lost: the lease ran out before it was renewed");
+        assert_eq!(lock.state(grip), reason);
         assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire failed under 10"]);
         lock.wait(60_000);
         lock.release(grip);

@@ -91,11 +91,15 @@ pub(super) fn remaining_is_at_most_the_length(past: &Past, event: &Event) -> Bro
     Ok(())
 }
 
-/// Nobody hears of a hold that has nothing left.
+/// Nobody hears of a hold that has nothing left, but for its own holder: that it was revoked, while that is on record.
 pub(super) fn nothing_ended_is_mentioned(past: &Past, event: &Event) -> Broken {
+    let own = |id: PublicId| {
+        let revoked = event.view.revocations.iter().any(|revocation| revocation.holder == id);
+        revoked && matches!(&event.op, Op::Renew(renew) if renew.id.public() == id && !holds(&event.view, renew.id))
+    };
     // A claim that would not wait may be told who is next in line, without a lease.
     let next = |id: PublicId| matches!(verdict(event), Some(Verdict::Busy(Some(next))) if next.holder == id);
-    let mut over = mentioned(past, event).into_iter().filter(|(id, left)| left.is_zero() && !next(*id));
+    let mut over = mentioned(past, event).into_iter().filter(|(id, left)| left.is_zero() && !next(*id) && !own(*id));
     let over = over.next();
     require!(over.is_none(), "{over:?} has ended and is spoken of");
     Ok(())
@@ -154,7 +158,11 @@ pub(super) fn only_a_renewal_lengthens(past: &Past, event: &Event) -> Broken {
 pub(super) fn nothing_ended_is_renewed(past: &Past, event: &Event) -> Broken {
     let (Op::Renew(renew), Body::Renewal(renewal)) = (&event.op, &event.reply.body) else { return Ok(()) };
     let over = past.holds.iter().find(|hold| hold.id == renew.id && hold.end <= event.now.lease);
-    let told = *renewal != Renewal::NotHolder;
+    let told = match renewal {
+        Renewal::Renewed { .. } => true,
+        Renewal::Revoked { remaining, .. } => !remaining.is_zero(),
+        Renewal::NotHolder => false,
+    };
     require!(!told || over.is_none(), "{:?} ended at {:?} and was answered {renewal:?}", renew.id, over.map(|o| o.end));
     Ok(())
 }

@@ -103,7 +103,7 @@ pub(super) fn standings_agree_with_the_record(_: &Past, event: &Event) -> Broken
         let agrees = match standing {
             Standing::Queued(queued) => place_fits(place, queued, &event.view) && queued.last == event.view.last,
             Standing::Granted(_) => holds(&event.view, *id),
-            Standing::Gone => place.is_none() && !holds(&event.view, *id),
+            Standing::Revoked { .. } | Standing::Gone => place.is_none() && !holds(&event.view, *id),
         };
         require!(agrees, "{id:?} was told {standing:?}, the record shows {:?}", event.view);
     }

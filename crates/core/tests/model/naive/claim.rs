@@ -40,9 +40,13 @@ impl Turn<'_> {
         if let Some(verdict) = self.replay(claim).or_else(|| self.refuse(claim)) {
             return verdict;
         }
-        let Some(reader) = self.hold(upgrade.from).filter(|hold| hold.mode == Mode::Shared) else {
-            return Verdict::Refused(Refusal::NotHolder);
+        let Some(reader) = self.hold(upgrade.from) else {
+            let words = self.words_for(upgrade.from);
+            return Verdict::Refused(words.map_or(Refusal::NotHolder, |reason| Refusal::Revoked { reason }));
         };
+        if reader.mode != Mode::Shared {
+            return Verdict::Refused(Refusal::NotHolder);
+        }
         if let Some(reason) = reader.revoked.clone() {
             return Verdict::Refused(Refusal::Revoked { reason });
         }

@@ -12,7 +12,8 @@ impl Turn<'_> {
         let (now, line) = (self.now.lease, self.line());
         let length = renew.lease.length().min(self.bounds.max_lease);
         let Some(hold) = self.record.holds.iter_mut().find(|hold| hold.claim.id == renew.id) else {
-            return Renewal::NotHolder;
+            let ended = |reason| Renewal::Revoked { reason, remaining: Duration::ZERO };
+            return self.words_for(renew.id).map_or(Renewal::NotHolder, ended);
         };
         if let Some(reason) = hold.revoked.clone() {
             let remaining = hold.end.since(now);
@@ -39,7 +40,7 @@ impl Turn<'_> {
             if self.waiters().any(|waiter| waiter.claim.id == id) {
                 return Standing::Queued(self.queued(id));
             }
-            Standing::Gone
+            self.words_for(id).map_or(Standing::Gone, |reason| Standing::Revoked { reason })
         };
         beat.ids.iter().copied().map(standing).collect()
     }

@@ -26,7 +26,10 @@ impl Turn<'_> {
         }
         let before = self.record.queue.len();
         self.record.queue.retain(|waiter| waiter.claim.id != id);
-        if self.record.queue.len() < before { Parted::Place } else { Parted::Nothing }
+        if self.record.queue.len() < before {
+            return Parted::Place;
+        }
+        self.words_for(id).map_or(Parted::Nothing, |reason| Parted::Revoked { reason })
     }
 
     pub(super) fn downgrade(&mut self, id: HolderId) -> Downgraded {
@@ -39,7 +42,10 @@ impl Turn<'_> {
         let hold = self.record.holds.iter_mut().find(|hold| hold.claim.id == id);
         match hold {
             Some(hold) if hold.mode.kind() == Mode::Shared.kind() => hold.mode = Mode::Shared,
-            _ => return Downgraded::NotHolder,
+            Some(_) => return Downgraded::NotHolder,
+            None => {
+                return self.words_for(id).map_or(Downgraded::NotHolder, |reason| Downgraded::Revoked { reason });
+            }
         }
         let grant = self.grant(self.hold(id).expect("it holds"));
         self.settle();
@@ -65,6 +71,12 @@ impl Turn<'_> {
         self.remember(hold.claim.id, hold.claim.not_after);
         self.settle();
         Revoked::Ended
+    }
+
+    /// The last words on record for the revoked holder with this id.
+    pub(super) fn words_for(&self, id: HolderId) -> Option<String> {
+        let shown = self.record.audit.iter().rev().take(8).map(|(revocation, _)| revocation);
+        shown.filter(|revocation| revocation.holder == id.public()).map(|revocation| revocation.reason.clone()).next()
     }
 
     fn note_revocation(&mut self, hold: &Hold, revoke: &Revoke) {

@@ -17,6 +17,8 @@ pub(super) struct Scene {
     pub(super) before: Vec<Op>,
     /// The request; nothing for a listing.
     pub(super) op: Option<Op>,
+    /// Whether it is asked for twice, in one batch.
+    pub(super) twice: bool,
 }
 
 /// Everybody of a scene: the same ids each time, so that records can be compared.
@@ -92,7 +94,14 @@ pub(super) fn scenes(script: Script, store: &RedisStore) -> Vec<Scene> {
         Script::Tend => vec![("a hold and a place", after(&[&ann, &bob], Op::Tend))],
         // Not an operation: a listing runs it.
         Script::Peek => vec![("a hold and a place", after(&[&ann, &bob], Op::Inspect))],
+        // A batch of renewals runs it.
+        Script::RenewAll => {
+            let renew = Op::Renew(Renew { id: ann.id, lease: Lease::new(ms(30_000)).unwrap() });
+            vec![("a hold, twice", after(&[&ann], renew))]
+        }
     };
     let op = |op: Op| Some(op).filter(|_| script != Script::Peek);
-    list.into_iter().map(|(title, (before, asked))| Scene { title, before, op: op(asked) }).collect()
+    list.into_iter()
+        .map(|(title, (before, asked))| Scene { title, before, op: op(asked), twice: script == Script::RenewAll })
+        .collect()
 }

@@ -16,6 +16,7 @@ fn standing(standing: &Standing) -> &'static str {
     match standing {
         Standing::Queued(_) => "in line",
         Standing::Granted(_) => "granted",
+        Standing::Revoked { .. } => "revoked",
         Standing::Gone => "gone",
     }
 }
@@ -29,9 +30,10 @@ pub(super) fn answer(body: &Body) -> String {
         Body::Renewal(Renewal::NotHolder) => "not the holder",
         Body::Standings(all) => return all.iter().map(standing).collect::<Vec<_>>().join(", "),
         Body::Release(reply) => {
-            let parted = match reply.parted {
+            let parted = match &reply.parted {
                 Parted::Hold => "ended a hold",
                 Parted::Place => "left the line",
+                Parted::Revoked { .. } => "revoked",
                 Parted::Nothing => "nothing to end",
             };
             let again = reply.again.as_ref().map(|it| format!(", then {}", verdict(it)));
@@ -39,6 +41,7 @@ pub(super) fn answer(body: &Body) -> String {
         }
         Body::Downgraded(Downgraded::Shared(_)) => "shared",
         Body::Downgraded(Downgraded::Withdrawn) => "withdrawn",
+        Body::Downgraded(Downgraded::Revoked { .. }) => "revoked",
         Body::Downgraded(Downgraded::NotHolder) => "not the holder",
         Body::Revoked(Revoked::Asked { .. }) => "asked",
         Body::Revoked(Revoked::Ended) => "ended",

@@ -1,0 +1,66 @@
+//! What is wrong with a command line: clap's words, without what would mislead, and what the command knows besides.
+
+use std::ffi::OsString;
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use crate::args::Cli;
+use crate::settings;
+
+/// The mistake: in one line for programs; for people with the usage below it.
+pub(crate) fn text(error: &clap::Error, args: &[OsString], json: bool) -> String {
+    let told = without_tickets(&error.render().to_string());
+    // What clap has to say of usage shows options as required that a variable has set.
+    let told = told.split("\nFor more information").next().unwrap_or_default();
+    let (told, used) = told.split_once("\nUsage:").map_or((told, None), |(told, used)| (told, Some(used)));
+    // Its tip would make an option the command.
+    let told: Vec<&str> = told.lines().filter(|line| !line.contains("tip: to pass")).collect();
+    let told = told.join("\n").trim_start_matches("error: ").trim_end().to_owned();
+    let ours = ours(error, args);
+    if json {
+        let paragraphs = told.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+        let parts: Vec<String> = paragraphs.filter(|part| !part.is_empty()).chain(ours).collect();
+        return parts.join(". ").replace(".. ", ". ");
+    }
+    let usage = used.map(|used| format!("\n{}\n", usage(used)));
+    [told].into_iter().chain(ours).chain(usage).collect::<Vec<_>>().join("\n")
+}
+
+/// What clap cannot know.
+fn ours(error: &clap::Error, args: &[OsString]) -> Vec<String> {
+    let is = |word: &str| args.get(1).is_some_and(|arg| arg == word);
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    let mut ours = Vec::new();
+    if is_unknown && (is("renew") || is("release")) {
+        ours.push("A ticket comes from BANDOG_TICKET or standard input, never from the arguments.".to_owned());
+    }
+    if let Some(variable) = settings::variable_at_fault(error) {
+        ours.push(format!("The value is that of the environment variable {variable}."));
+    }
+    if is_unknown && is("run") && !args.contains(&"--".into()) {
+        ours.push("The command comes after two dashes: bandog run NAME -- COMMAND [ARG]...".to_owned());
+    }
+    ours
+}
+
+/// How a subcommand of ours is used; as clap has it for everything else.
+fn usage(used: &str) -> String {
+    let mut command = Cli::command();
+    command.build();
+    let mut words = used.split_whitespace();
+    let ours = words.next().filter(|name| *name == command.get_name()).and_then(|_| words.next());
+    match ours.and_then(|name| command.find_subcommand_mut(name)) {
+        Some(sub) => sub.render_usage().to_string().trim_end().to_owned(),
+        None => format!("Usage:{}", used.trim_end()),
+    }
+}
+
+/// A ticket is a secret, also where it does not belong.
+fn without_tickets(text: &str) -> String {
+    text.split(' ').map(without_ticket).collect::<Vec<_>>().join(" ")
+}
+
+fn without_ticket(word: &str) -> String {
+    word.find("bandog1-").map_or_else(|| word.to_owned(), |at| format!("{}bandog1-…'", &word[..at]))
+}

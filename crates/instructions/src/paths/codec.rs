@@ -1,0 +1,82 @@
+//! The codec of the Redis store: a request to bytes, and the server's answer to a reply.
+
+use std::hint::black_box;
+
+use bandog_core::ledger::Limits;
+use bandog_core::name::LockName;
+use bandog_core::op::Op;
+use bandog_redis::{Codec, Keys, Value};
+
+use crate::region::rounds;
+
+use super::requests::{self, Client, NAME, RUN, at};
+
+/// Bytes of a holder id.
+const SECRET: usize = 24;
+
+/// A claim, and the short answer to one that is granted at once.
+pub(super) fn claim() {
+    let mut client = Client::new();
+    there_and_back(|| (Op::Acquire(client.claim()), packed()));
+}
+
+/// A claim, and the long answer: a place in line, and who holds.
+pub(super) fn queued() {
+    let mut client = Client::new();
+    let holder = card(&mut client);
+    let place = [2, 1_000_000, 3, 29_000].map(Value::Int);
+    let answer: Vec<Value> = [Value::Int(5), Value::Int(0)].into_iter().chain(place).chain([holder]).collect();
+    there_and_back(|| (Op::Acquire(client.claim()), Value::Array(answer.clone())));
+}
+
+/// A release, and the short answer to it.
+pub(super) fn release() {
+    let mut client = Client::new();
+    there_and_back(|| (requests::release(client.claim().id), Value::Int(1_000_000)));
+}
+
+/// A renewal, and the short answer to it.
+pub(super) fn renewal() {
+    let mut client = Client::new();
+    there_and_back(|| (requests::renew(client.claim().id), packed()));
+}
+
+/// News of a grant, as it arrives at an inbox.
+pub(super) fn pushed() {
+    let codec = codec();
+    let key = codec.call(&name(), &Op::Tend).key;
+    let payload = [&b"G"[..], &9_u64.to_be_bytes(), &1_000_000_u64.to_be_bytes(), &key].concat();
+    rounds(
+        || payload.clone(),
+        |payload| {
+            black_box(codec.push(RUN, black_box(&payload))).expect("news of ours");
+        },
+    );
+}
+
+fn there_and_back(make: impl FnMut() -> (Op, Value)) {
+    let (codec, name) = (codec(), name());
+    rounds(make, |(op, answer)| {
+        black_box(codec.call(black_box(&name), black_box(&op)));
+        black_box(codec.reply(&op, RUN, answer)).expect("an answer of ours");
+    });
+}
+
+/// Time and stamp, as the fast paths answer.
+fn packed() -> Value {
+    Value::Bytes([at(1).lease.millis().to_be_bytes(), at(1).wall.micros().to_be_bytes()].concat())
+}
+
+/// What an answer shows of a holder: what its claim told, without the secret id.
+fn card(client: &mut Client) -> Value {
+    let args = codec().call(&name(), &Op::Acquire(client.claim())).args;
+    Value::Bytes(args.last().map(|card| card[SECRET..].to_vec()).unwrap_or_default())
+}
+
+fn codec() -> Codec {
+    Codec::new(Keys::default(), Limits::default())
+}
+
+fn name() -> LockName {
+    LockName::new(NAME).expect("a valid name")
+}

@@ -1,0 +1,206 @@
+//! The lock machine, against a store that grants everything, or that lets wait and pushes.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::holder::{Client, ClientId, Who};
+use bandog_core::lock::{Ask, Grip, Machine, Outcome, OwnerId, Recovery, Settings, Slip};
+use bandog_core::mode::Mode;
+use bandog_core::op::{
+    Body, Claim, Grant, Line, News, Op, Parted, Patience, Queued, ReleaseReply, Renewal, Reply, Verdict,
+};
+use bandog_core::renewal::{RenewalPolicy, Terms};
+use bandog_core::time::{LeaseTime, Moment};
+use bandog_core::token::Stamp;
+use bandog_core::wheel::Wheel;
+
+use crate::region::{ROUNDS, rounds};
+
+use super::requests::{RUN, lease};
+
+/// Tasks that stand in line.
+const LINE: usize = 16;
+
+/// Nobody else wants it.
+pub(super) fn pair() {
+    let mut lock = Lock::new();
+    rounds(ask, |ask| {
+        let grip = lock.acquire(ask);
+        lock.release(grip);
+    });
+}
+
+/// The owner enters a lock that it holds, and leaves it again: no slip, nothing to send.
+pub(super) fn re_entry() {
+    let mut lock = Lock::new();
+    let again = || Box::new(Ask { owner: Some(OwnerId(1)), reentrant: true, ..*ask() });
+    lock.acquire(again());
+    rounds(again, |ask| {
+        let Some(Outcome::Granted { grip, .. }) = black_box(lock.machine.reenter(lock.now, &ask)) else {
+            panic!("its owner enters at once")
+        };
+        assert!(lock.machine.leave(black_box(grip)), "not the last one");
+    });
+}
+
+/// Whoever leaves goes to the end of the line, and the first gets the lock without a word to the store.
+pub(super) fn hand_off() {
+    let mut lock = Lock::new();
+    let mut holder = lock.acquire(ask());
+    let mut line: std::collections::VecDeque<Slip> = (0..LINE).map(|_| lock.ask(ask())).collect();
+    rounds(ask, |ask| {
+        line.push_back(lock.ask(ask));
+        lock.release(holder);
+        holder = line.pop_front().and_then(|first| lock.pick(first)).expect("the lock went to the first");
+    });
+}
+
+/// A claim has to wait, the store pushes its grant, and it is released.
+pub(super) fn pushed() {
+    let mut lock = Lock { grants: false, ..Lock::new() };
+    let mut seq = 0;
+    rounds(ask, |ask| {
+        let slip = lock.ask(ask);
+        seq += 1;
+        lock.stamp += 1;
+        let news = News::Granted { seq, stamp: Stamp::from_micros(lock.stamp) };
+        lock.machine.handle_push(lock.now, RUN, news);
+        lock.drain();
+        let grip = lock.pick(slip).expect("it was pushed");
+        lock.release(grip);
+    });
+}
+
+/// A thousand locks are held; the wheel says whose renewal is due. A round is one of them.
+pub(super) fn renewal() {
+    let mut wheel = Wheel::new(0);
+    let mut locks: Vec<Lock> = (0..ROUNDS as u64).map(|millis| held_since(Duration::from_millis(millis))).collect();
+    for (number, lock) in locks.iter().enumerate() {
+        wheel.schedule(lock.timer(), number);
+    }
+    let mut millis = 0;
+    rounds(
+        || (),
+        |()| {
+            let number = loop {
+                match wheel.poll(millis) {
+                    Some(number) => break number,
+                    None => millis = wheel.next().expect("every hold has a timer"),
+                }
+            };
+            let lock = &mut locks[number];
+            lock.now = Moment::ZERO + Duration::from_millis(millis);
+            lock.machine.handle_timeout(lock.now);
+            assert_eq!(lock.drain(), 1, "one renewal is sent");
+            wheel.schedule(lock.timer(), number);
+        },
+    );
+}
+
+fn held_since(begin: Duration) -> Lock {
+    let mut lock = Lock { now: Moment::ZERO + begin, ..Lock::new() };
+    lock.acquire(ask());
+    lock
+}
+
+fn ask() -> Box<Ask> {
+    let settings = Settings::default();
+    let terms = Terms::new(RenewalPolicy::default(), lease(), settings.drift, settings.response);
+    Box::new(Ask {
+        mode: Mode::Exclusive,
+        fair: false,
+        patience: Patience::Queue,
+        since: Moment::ZERO,
+        until: None,
+        owner: None,
+        reentrant: false,
+        terms: terms.expect("the defaults are valid"),
+        vigil: None,
+        recovery: Recovery::Notify,
+    })
+}
+
+/// A machine and its store.
+struct Lock {
+    machine: Machine,
+    now: Moment,
+    stamp: u64,
+    /// Whether claims are granted at once.
+    grants: bool,
+}
+
+impl Lock {
+    fn new() -> Self {
+        let client = Client::new(ClientId::from_random(7), Who::default());
+        let machine = Machine::new(Arc::new(Settings::default()), client, 1);
+        Self { machine, now: Moment::ZERO, stamp: 0, grants: true }
+    }
+
+    fn ask(&mut self, ask: Box<Ask>) -> Slip {
+        let slip = self.machine.handle_ask(self.now, ask);
+        self.drain();
+        slip
+    }
+
+    fn acquire(&mut self, ask: Box<Ask>) -> Grip {
+        let slip = self.ask(ask);
+        self.pick(slip).expect("granted at once")
+    }
+
+    fn pick(&mut self, slip: Slip) -> Option<Grip> {
+        match self.machine.pick(self.now, slip) {
+            Some(Outcome::Granted { grip, token, .. }) => {
+                black_box(token);
+                Some(grip)
+            }
+            _ => None,
+        }
+    }
+
+    fn release(&mut self, grip: Grip) {
+        black_box(self.machine.handle_release(self.now, grip, false));
+        self.drain();
+    }
+
+    /// Sends everything, tells everything, and looks at the timer, as the driver does. How much was sent.
+    fn drain(&mut self) -> usize {
+        let mut sent = 0;
+        while let Some(action) = self.machine.poll_action(self.now, || LeaseTime::from_millis(self.now.millis())) {
+            sent += 1;
+            let reply = self.answer(&action.op);
+            self.machine.handle_reply(self.now, action.errand, Ok(reply));
+        }
+        while let Some(event) = self.machine.poll_event() {
+            black_box(event);
+        }
+        black_box(self.machine.poll_timeout());
+        sent
+    }
+
+    fn timer(&self) -> u64 {
+        self.machine.poll_timeout().map(|at| at.nanos().div_ceil(1_000_000)).expect("a hold has a timer")
+    }
+
+    fn answer(&mut self, op: &Op) -> Reply {
+        let body = match op {
+            Op::Acquire(claim) => Body::Verdict(self.verdict(claim)),
+            Op::Renew(renew) => {
+                let stamp = Stamp::from_micros(self.stamp);
+                Body::Renewal(Renewal::Renewed { stamp, remaining: renew.lease.length(), line: Line::default() })
+            }
+            Op::Release(_) => Body::Release(ReleaseReply { parted: Parted::Hold, again: None }),
+            other => panic!("nothing else is asked: {other:?}"),
+        };
+        Reply { at: LeaseTime::from_millis(self.now.millis()), run: RUN, more: false, body }
+    }
+
+    fn verdict(&mut self, claim: &Claim) -> Verdict {
+        if !self.grants {
+            return Verdict::Queued(Queued { last: Stamp::from_micros(self.stamp), ahead: 0, blocker: None });
+        }
+        self.stamp += 1;
+        let stamp = Stamp::from_micros(self.stamp);
+        Verdict::Granted(Grant { stamp, remaining: claim.lease.length(), line: Line::default() })
+    }
+}

@@ -1,0 +1,65 @@
+//! Requests as clients make them, for the paths below the library.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog_core::holder::{ClientId, HolderId, Who};
+use bandog_core::lease::Lease;
+use bandog_core::mode::Mode;
+use bandog_core::op::{Claim, Op, Patience, Release, Renew};
+use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
+
+pub(super) const RUN: RunId = RunId(1);
+pub(super) const NAME: &str = "order:1001";
+/// What a store's clock shows before anything happens.
+const BEGIN: u64 = 1_000_000_000;
+const SECRET: u128 = 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210;
+
+/// One client, and how many claims it has made.
+pub(super) struct Client {
+    who: Arc<Who>,
+    seq: u64,
+}
+
+impl Client {
+    pub(super) fn new() -> Self {
+        let who = Who { host: "shop-7".into(), pid: 4711, label: "billing".into() };
+        Self { who: Arc::new(who), seq: 0 }
+    }
+
+    pub(super) fn claim(&mut self) -> Claim {
+        self.seq += 1;
+        let id = HolderId { client: ClientId::from_random(SECRET), seq: self.seq };
+        Claim {
+            id,
+            inbox: id.client.inbox(),
+            who: Arc::clone(&self.who),
+            mode: Mode::Exclusive,
+            lease: lease(),
+            window: Duration::from_secs(2),
+            fair: false,
+            patience: Patience::Queue,
+            not_after: at(self.seq).lease + Duration::from_secs(2),
+            ballot: None,
+            after: None,
+        }
+    }
+}
+
+pub(super) fn lease() -> Lease {
+    Lease::new(Duration::from_secs(30)).expect("a valid lease")
+}
+
+pub(super) fn release(id: HolderId) -> Op {
+    Op::Release(Release { id, not_after: None, again: None })
+}
+
+pub(super) fn renew(id: HolderId) -> Op {
+    Op::Renew(Renew { id, lease: lease() })
+}
+
+/// The store's clocks, which go on by a millisecond with every claim.
+pub(super) fn at(millis: u64) -> Now {
+    let (lease, wall) = (LeaseTime::from_millis(BEGIN + millis), WallTime::from_micros((BEGIN + millis) * 1_000));
+    Now { lease, wall, run: RUN }
+}
