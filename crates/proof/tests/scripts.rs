@@ -37,7 +37,7 @@ const MISTAKES: [Mistake; 16] = [
         "a lease ends a tenth early",
         &[
             ("till = last + 1, now + lease", "till = last + 1, now + math.floor(lease * 0.9)"),
-            ("      till = now + left\n", "      till = now + math.floor(left * 0.9)\n"),
+            ("  till = now + left\n", "  till = now + math.floor(left * 0.9)\n"),
         ],
     ),
     (

@@ -37,7 +37,9 @@ fn schedule_22_a_queued_acquire_is_lost_on_the_way() {
             held.release().await.unwrap();
             let guard = soon("the lock", waits).await.unwrap();
             assert_eq!(stage.crowd("job").await, (1, 0), "{fault:?}");
-            guard.release().await.unwrap();
+            // The grant may have been pushed before the cut was found: then the release finds it, and goes on in the background.
+            let _ = guard.release().await;
+            stage.sees("job", (0, 0)).await;
         }
     });
 }
