@@ -197,7 +197,7 @@ mod tests {
         assert_eq!((late.kind, late.outcome), (Unavailable, NotExecuted));
         for (broken, kind) in [
             (Broken::Refused("WRONGPASS invalid username-password pair".to_owned()), Denied),
-            (Broken::Refused("LOADING Redis is loading the dataset in memory".to_owned()), Unavailable),
+            (Broken::Refused("LOADING Redis is loading the dataset in memory".to_owned()), Unready),
             (Broken::Garbage("not RESP"), Unfit),
             (std::io::Error::other(rustls::Error::DecryptError).into(), Denied),
         ] {
