@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::config::RedisConfig;
 use crate::topology::Lane;
+use crate::wire::Command;
 
 /// What the channels of notices begin with; the lock's name follows.
 pub(crate) fn channels(config: &RedisConfig) -> String {
@@ -28,9 +29,7 @@ pub(crate) fn tell(lane: &Arc<Lane>, name: &LockName, op: &Op, reply: &Reply) {
     let (channel, notice) = (format!("{}{name}", channels(config)), notice(config, name, release, reply));
     let lane = Arc::clone(lane);
     runtime.spawn(async move {
-        let mut publish = redis::cmd("PUBLISH");
-        publish.arg(channel).arg(notice);
-        drop(lane.ask(vec![publish]).await);
+        drop(lane.ask(Command::new("PUBLISH").arg(channel).arg(notice).into()).await);
     });
 }
 

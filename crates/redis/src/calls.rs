@@ -1,22 +1,23 @@
 //! Operations through a lane: encoded, sent by digest, sent whole where the server has forgotten the script, and settled.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::future::Future;
+use std::sync::Arc;
 
+use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
 use bandog_core::op::{Claim, Op, Release, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::time::{Moment, RunId};
 use bandog_core::token::Stamp;
-use redis::Cmd;
 
 use crate::announce;
 use crate::clock::{self, Written};
-use crate::codec::Call;
+use crate::codec::{Codec, How};
 use crate::renewals;
-use crate::script::Script;
-use crate::topology::{Answered, Lane, unreadable};
+use crate::topology::{Answered, Lane, Sent, unreadable};
 use crate::value::{Value, Wrong};
+use crate::wire::Packed;
 
 /// The server's answer to one call.
 #[derive(Debug)]
@@ -34,61 +35,119 @@ impl Outcome {
     }
 }
 
+/// What a script is asked.
+pub(crate) enum Asked<'a> {
+    /// To apply an operation.
+    Op(&'a LockName, Cow<'a, Op>),
+    /// To show a lock for a listing.
+    Peek(&'a LockName),
+    /// To renew many holds for the same lease.
+    Renewals(Lease, &'a [(LockName, Op)]),
+}
+
+impl Asked<'_> {
+    fn write(&self, codec: &Codec, how: How, out: &mut Vec<u8>) {
+        match self {
+            Self::Op(name, op) => codec.write(how, name, op, out),
+            Self::Peek(name) => codec.write_peek(how, name, out),
+            Self::Renewals(lease, asked) => codec.write_renewals(how, *lease, renewals::holds(asked), out),
+        }
+    }
+}
+
 /// Runs scripts in one pipeline. Those whose script was forgotten did nothing, and are sent again with its text.
 ///
 /// They then run behind the others: in this one case calls of one pipeline can change places.
-pub(crate) async fn run(lane: &Arc<Lane>, written: Written, calls: &[Call]) -> Vec<Result<Outcome, StoreError>> {
-    let mut outcomes = pass(lane, written, calls.iter().map(by_digest).collect()).await;
+pub(crate) async fn run(lane: &Arc<Lane>, written: Written, asked: &[Asked<'_>]) -> Vec<Result<Outcome, StoreError>> {
+    let mut outcomes = pass(lane, written, How::ByDigest, asked.iter()).await;
     let is_forgotten = |at: &usize| outcomes[*at].as_ref().is_ok_and(Outcome::is_forgotten);
     let forgotten: Vec<usize> = (0..outcomes.len()).filter(is_forgotten).collect();
     if !forgotten.is_empty() {
-        let again = pass(lane, written, forgotten.iter().map(|at| by_text(&calls[*at])).collect()).await;
+        let again = pass(lane, written, How::ByText, forgotten.iter().map(|at| &asked[*at])).await;
         forgotten.into_iter().zip(again).for_each(|(at, outcome)| outcomes[at] = outcome);
     }
     outcomes
 }
 
-async fn pass(lane: &Arc<Lane>, written: Written, commands: Vec<Cmd>) -> Vec<Result<Outcome, StoreError>> {
-    let count = commands.len();
-    outcomes(lane, count, lane.ask_above(written, commands).await)
-}
-
-fn outcomes(lane: &Lane, count: usize, answered: Result<Answered, StoreError>) -> Vec<Result<Outcome, StoreError>> {
-    match answered {
-        Ok(mut answered) => {
-            let values = std::mem::take(&mut answered.values);
-            // What was the master is none any more: its name may lead to the new one.
-            if values.iter().any(|value| matches!(value, Value::Error(text) if text.starts_with("READONLY"))) {
-                lane.leave(&answered);
-            }
-            let (run, sent, received) = (answered.run, answered.sent, answered.received);
-            values.into_iter().map(|value| Ok(Outcome { value, run, sent, received })).collect()
+async fn pass<'a>(
+    lane: &Arc<Lane>,
+    written: Written,
+    how: How,
+    asked: impl Iterator<Item = &'a Asked<'a>>,
+) -> Vec<Result<Outcome, StoreError>> {
+    let mut commands = Packed::default();
+    asked.for_each(|asked| commands.add(|out| asked.write(&lane.shared.site.codec, how, out)));
+    let count = commands.count();
+    match lane.ask_above(written, commands).await {
+        Ok(answered) => {
+            leave_if_read_only(lane, &answered);
+            let Answered { answers, run, sent, received, .. } = answered;
+            answers.list().into_iter().map(|value| Ok(Outcome { value, run, sent, received })).collect()
         }
         Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
     }
 }
 
-/// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps.
-pub(crate) async fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
+// What was the master is none any more: its name may lead to the new one.
+fn leave_if_read_only(lane: &Lane, answered: &Answered) {
+    let is_read_only = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("READONLY"));
+    if answered.answers.as_slice().iter().any(is_read_only) {
+        lane.leave(answered);
+    }
+}
+
+/// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps: the other
+/// ways are futures of their own, made when they are needed.
+#[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
+pub(crate) fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> impl Future<Output = Result<Reply, StoreError>> {
+    async move {
+        let Some(sent) = send(&lane, &name, &op) else {
+            return Box::pin(apply_apart(lane, name, op)).await;
+        };
+        let answered = lane.answers(sent).await?;
+        leave_if_read_only(&lane, &answered);
+        let Answered { answers, run, sent, received, .. } = answered;
+        let outcome = Outcome { value: answers.one(), run, sent, received };
+        if outcome.is_forgotten() {
+            return Box::pin(apply_whole(lane, name, op)).await;
+        }
+        let reply = read(&lane, &name, &op, outcome)?;
+        if reply.more {
+            return Ok(Box::pin(settle_apart(lane, name, reply)).await);
+        }
+        Ok(reply)
+    }
+}
+
+/// Sends one operation now, if there is a connection for it.
+fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
+    let now = clock::now();
+    lane.shared.look_after(now);
+    let floor = lane.shared.site.clock.floor(|| now);
+    let write = |out: &mut Vec<u8>| lane.shared.site.codec.write(How::ByDigest, name, &floored(op, floor), out);
+    lane.send(now, written(floor, claims(op)), write)
+}
+
+async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
+    apply(&lane, &[(name, op)]).await.pop().unwrap_or_else(|| Err(missing()))
+}
+
+/// Sends the script's text with it: the server has forgotten the script, and so did nothing.
+async fn apply_whole(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
     let floor = lane.shared.site.clock.floor(clock::now);
-    let written = if claims(&op) { Written::Above(floor) } else { Written::WithoutClaims };
-    let call = lane.shared.site.codec.call(&name, &floored(&op, floor));
-    let Some(sent) = lane.send(written, by_digest(&call)) else {
-        let asked = [(name, op)];
-        return Box::pin(apply(&lane, &asked)).await.pop().unwrap_or_else(|| Err(missing()));
-    };
-    let answered = lane.answers(1, sent).await;
-    let mut outcome = outcomes(&lane, 1, answered).pop().unwrap_or_else(|| Err(missing()))?;
-    if outcome.is_forgotten() {
-        let again = Box::pin(pass(&lane, written, vec![by_text(&call)])).await.pop();
-        outcome = again.unwrap_or_else(|| Err(missing()))?;
-    }
-    let mut reply = read(&lane, &name, &op, outcome)?;
-    announce::tell(&lane, &name, &op, &reply);
-    if reply.more {
-        Box::pin(settle(&lane, &name, &mut reply)).await;
-    }
-    Ok(reply)
+    let asked = [Asked::Op(&name, floored(&op, floor))];
+    let passed = pass(&lane, written(floor, claims(&op)), How::ByText, asked.iter()).await.pop();
+    let reply = read(&lane, &name, &op, passed.unwrap_or_else(|| Err(missing()))?)?;
+    Ok(settle_apart(Arc::clone(&lane), name.clone(), reply).await)
+}
+
+async fn settle_apart(lane: Arc<Lane>, name: LockName, mut reply: Reply) -> Reply {
+    settle(&lane, &name, &mut reply).await;
+    reply
+}
+
+fn written(floor: Option<Stamp>, has_claims: bool) -> Written {
+    if has_claims { Written::Above(floor) } else { Written::WithoutClaims }
 }
 
 pub(crate) fn missing() -> StoreError {
@@ -100,19 +159,16 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
     if asked.is_empty() {
         return Vec::new();
     }
-    let codec = &lane.shared.site.codec;
     let floor = lane.shared.site.clock.floor(clock::now);
-    let has_claims = asked.iter().any(|(_, op)| claims(op));
-    let written = if has_claims { Written::Above(floor) } else { Written::WithoutClaims };
+    let written = written(floor, asked.iter().any(|(_, op)| claims(op)));
     let bundles = renewals::bundles(asked);
-    let calls: Vec<Call> = bundles.iter().map(|bundle| bundle.call(codec, floor)).collect();
+    let calls: Vec<_> = bundles.iter().map(|bundle| bundle.asked(floor)).collect();
     let mut replies = Vec::with_capacity(asked.len());
     for (outcome, bundle) in run(lane, written, &calls).await.into_iter().zip(bundles) {
         bundle.read(lane, outcome, &mut replies).await;
     }
-    for (reply, (name, op)) in replies.iter_mut().zip(asked) {
+    for (reply, (name, _)) in replies.iter_mut().zip(asked) {
         if let Ok(reply) = reply {
-            announce::tell(lane, name, op, reply);
             settle(lane, name, reply).await;
         }
     }
@@ -122,19 +178,21 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
 // The operation took effect whatever comes of this: what is left over is settled by whoever comes next.
 async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
     while reply.more {
-        let call = lane.shared.site.codec.call(name, &Op::Tend);
-        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &[call]).await.pop() else { return };
+        let tend = [Asked::Op(name, Cow::Owned(Op::Tend))];
+        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &tend).await.pop() else { return };
         let Ok(tended) = read(lane, name, &Op::Tend, outcome) else { return };
         reply.more = tended.more;
     }
 }
 
-pub(crate) fn read(lane: &Lane, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
+/// Reads an answer, and tells of a release if there is one to tell.
+pub(crate) fn read(lane: &Arc<Lane>, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
     let site = &lane.shared.site;
     let Outcome { value, run, sent, received } = outcome;
     let wrong = |wrong: Wrong| unreadable(&site.config, Some(name), wrong);
     let reply = site.codec.reply(op, run, value).map_err(wrong)?;
     site.clock.note(reply.at, sent, received);
+    announce::tell(lane, name, op, &reply);
     Ok(reply)
 }
 
@@ -162,29 +220,4 @@ pub(crate) fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
         claim.ballot = claim.ballot.max(floor);
     }
     Cow::Owned(op)
-}
-
-pub(crate) fn by_digest(call: &Call) -> Cmd {
-    static DIGESTS: LazyLock<Vec<(Script, String)>> = LazyLock::new(|| {
-        let digest = |script: Script| redis::Script::new(script.text()).get_hash().to_owned();
-        Script::ALL.into_iter().map(|script| (script, digest(script))).collect()
-    });
-    let digest = DIGESTS.iter().find(|(script, _)| *script == call.script).map_or("", |(_, digest)| digest);
-    command("EVALSHA", digest, call)
-}
-
-pub(crate) fn by_text(call: &Call) -> Cmd {
-    command("EVAL", call.script.text(), call)
-}
-
-fn command(how: &str, script: &str, call: &Call) -> Cmd {
-    let length: usize = call.args.iter().map(Vec::len).sum();
-    let keys = call.key.len() + call.others.iter().map(Vec::len).sum::<usize>();
-    let words = 4 + call.others.len() + call.args.len();
-    let mut command = Cmd::with_capacity(words, how.len() + script.len() + 4 + keys + length);
-    command.arg(how).arg(script).arg(1 + call.others.len()).arg(&call.key[..]);
-    for argument in call.others.iter().chain(&call.args) {
-        command.arg(&argument[..]);
-    }
-    command
 }

@@ -63,7 +63,7 @@ impl Keys {
 
     /// The channel of an inbox.
     pub fn channel(&self, inbox: InboxId) -> Vec<u8> {
-        [self.channels(), inbox_digits(inbox)].concat()
+        [&self.channels()[..], &inbox_digits(inbox)].concat()
     }
 
     /// The inbox behind a channel.
@@ -75,8 +75,13 @@ impl Keys {
 }
 
 /// An inbox as the scripts write it: 16 hexadecimal digits.
-pub(crate) fn inbox_digits(inbox: InboxId) -> Vec<u8> {
-    format!("{:016x}", inbox.to_bits()).into_bytes()
+pub(crate) fn inbox_digits(inbox: InboxId) -> [u8; 16] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let bytes = inbox.to_bits().to_be_bytes();
+    std::array::from_fn(|at| {
+        let byte = bytes[at / 2];
+        DIGITS[usize::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 })]
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! connections are so.
 //!
 //! ```text
-//! RedisStore ─► calls ─► Codec ─► Lane ─► Link (connection) ─► scripts in the server     the way of a call
+//! RedisStore ─► calls ─► Codec ─► Lane ─► Link (wire) ───────► scripts in the server     the way of a call
 //!                                                                   │ PUBLISH
 //! Inbox ◄─ inbox (listener, connection of its own) ◄────────────────┘                    the way of news
 //! ```
@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `store`, `calls`, `list`, `announce`, `notices` | the handle, what it sends, how it lists, and notices of releases, told and heard |
 //! | `topology` | lanes and links: opening, order, checks, and what each failure means |
+//! | `wire` | one connection: RESP, the line of those who wait, and the task that reads |
 //! | `checkup` | the examination of a server, from its address alone |
 //! | `inbox`, `clock`, `config` | the listener that hears news, the server's clock as replies tell it, and the URL |
 //! | `codec`, `keys`, `script`, `value` | calls and answers as bytes, without any I/O |
@@ -42,6 +43,7 @@ mod script;
 mod store;
 mod topology;
 mod value;
+mod wire;
 
 pub use checkup::{checkup, population};
 pub use codec::{Call, Codec};

@@ -10,15 +10,16 @@ use bandog_core::op::RecordView;
 use bandog_core::pattern::Pattern;
 use bandog_core::store::{Listing, Page, StoreError, StoreErrorKind};
 
-use crate::calls;
+use crate::calls::{self, Asked};
 use crate::clock::Written;
 use crate::topology::{Lane, refused, unreadable};
 use crate::value::{Value, Wrong};
+use crate::wire::Command;
 
 /// Rows per page unless the caller says otherwise.
 const PAGE: usize = 256;
 /// Keys that the server looks at in one step.
-const STEP: usize = 256;
+const STEP: u64 = 256;
 /// Steps in one piece: a listing of few locks among many other keys comes in many pieces, each of them short.
 const STEPS: usize = 32;
 
@@ -70,13 +71,13 @@ impl Place {
 
 async fn step(lane: &Arc<Lane>, cursor: u64) -> Result<(u64, Vec<LockName>), StoreError> {
     let site = &lane.shared.site;
-    let mut scan = redis::cmd("SCAN");
-    scan.arg(cursor).arg("MATCH").arg(site.codec.keys().glob()).arg("COUNT").arg(STEP).arg("TYPE").arg("hash");
-    let answer = lane.ask(vec![scan]).await?.values.pop();
+    let scan = Command::new("SCAN").number(cursor).arg("MATCH").arg(site.codec.keys().glob());
+    let scan = scan.arg("COUNT").number(STEP).arg("TYPE").arg("hash");
+    let answer = lane.ask(scan.into()).await?.answers.one();
     let nonsense = || unreadable(&site.config, None, Wrong::Nonsense("no step of a scan"));
     let parts = match answer {
-        Some(Value::Array(parts)) => parts,
-        Some(Value::Error(text)) => return Err(refused(&site.config, None, &text)),
+        Value::Array(parts) => parts,
+        Value::Error(text) => return Err(refused(&site.config, None, &text)),
         _ => return Err(nonsense()),
     };
     let [Value::Bytes(next), Value::Array(keys)] = &parts[..] else { return Err(nonsense()) };
@@ -93,15 +94,16 @@ async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Vec<(LockName, R
         return Ok(Vec::new());
     }
     let codec = &lane.shared.site.codec;
-    let calls: Vec<_> = names.iter().map(|name| codec.peek(name)).collect();
+    let peeks = names.iter().map(Asked::Peek).collect::<Vec<_>>();
+    let outcomes = calls::run(lane, Written::WithoutClaims, &peeks).await;
     let mut rows = Vec::new();
-    for (name, outcome) in names.into_iter().zip(calls::run(lane, Written::WithoutClaims, &calls).await) {
+    for (name, outcome) in names.iter().zip(outcomes) {
         match codec.peeked(outcome?.value) {
-            Ok(Some(view)) => rows.push((name, view)),
+            Ok(Some(view)) => rows.push((name.clone(), view)),
             Ok(None) => {}
             // Somebody else's hash, or something that took its place just now: no lock, so not listed.
             Err(wrong) if wrong.word().is_none_or(|word| word == "WRONGTYPE" || word == "ERR") => {}
-            Err(wrong) => return Err(unreadable(&lane.shared.site.config, Some(&name), wrong)),
+            Err(wrong) => return Err(unreadable(&lane.shared.site.config, Some(name), wrong)),
         }
     }
     Ok(rows)

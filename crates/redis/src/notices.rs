@@ -3,20 +3,18 @@
 //! One connection, subscribed to the pattern of all their channels. Memory is bounded: who listens too slowly misses some.
 
 use std::fmt;
-use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use bandog_core::holder::PublicId;
 use bandog_core::name::LockName;
 use bandog_core::store::StoreError;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, PushInfo, PushKind};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::announce;
 use crate::config::RedisConfig;
-use crate::topology::{translate, unheard, unreached};
+use crate::topology::{Link, unheard, unreached};
 use crate::value::Value;
+use crate::wire::{Broken, Heard};
 
 /// Notices that wait to be taken; more are not kept.
 const ROOM: usize = 4_096;
@@ -61,7 +59,7 @@ impl Notice {
 pub struct Notices {
     heard: Receiver<Notice>,
     /// Dropped, it would be closed.
-    _connection: MultiplexedConnection,
+    _connection: Link,
 }
 
 impl Notices {
@@ -76,24 +74,19 @@ impl Notices {
         if !config.announce {
             return Ok(None);
         }
-        let silent = |_| unreached(config, io::Error::from(io::ErrorKind::TimedOut).into());
+        let silent = |_| unreached(config, Broken::silent());
         tokio::time::timeout(config.connect_timeout, Self::subscribe(config)).await.map_err(silent)?.map(Some)
     }
 
     async fn subscribe(config: &RedisConfig) -> Result<Self, StoreError> {
         let (sender, heard) = channel(ROOM);
         let (start, sender) = (announce::channels(config), Mutex::new(Some(sender)));
-        let hear = move |push: PushInfo| {
-            hear(&start, &sender, push);
-            Ok::<(), ()>(())
-        };
-        let settings = AsyncConnectionConfig::new().set_connection_timeout(None).set_push_sender(hear);
-        let client = config.client()?;
-        let connected = client.get_multiplexed_async_connection_with_config(&settings).await;
-        let mut connection = connected.map_err(|error| unreached(config, error))?;
+        let ear = Box::new(move |heard| hear(&start, &sender, heard));
+        let route = config.route()?;
+        let link = Link::plain(&route, Some(ear)).await.map_err(|broken| unreached(config, broken))?;
         let pattern = [&config.keys().glob_start()[..], b"release:*"].concat();
-        connection.psubscribe(pattern).await.map_err(|error| unheard(config, error))?;
-        Ok(Self { heard, _connection: connection })
+        link.subscribe_to_pattern(pattern).await.map_err(|broken| unheard(config, broken))?;
+        Ok(Self { heard, _connection: link })
     }
 
     /// The next notice; `None` when the connection is gone and nothing more will come.
@@ -111,17 +104,17 @@ impl fmt::Debug for Notices {
     }
 }
 
-fn hear(start: &str, sender: &Mutex<Option<Sender<Notice>>>, push: PushInfo) {
+fn hear(start: &str, sender: &Mutex<Option<Sender<Notice>>>, heard: Heard) {
     let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
-    match push.kind {
+    match heard {
         // Without a sender the receiver is told that it is over.
-        PushKind::Disconnection => *sender = None,
-        PushKind::PMessage => {
-            let notice = read(start, push.data.into_iter().map(translate).collect());
+        Heard::Gone => *sender = None,
+        Heard::Matched(data) => {
+            let notice = read(start, data);
             // Full, or nobody there: a notice may be lost.
             notice.zip(sender.as_ref()).map(|(notice, sender)| sender.try_send(notice));
         }
-        _ => {}
+        Heard::Message(_) => {}
     }
 }
 

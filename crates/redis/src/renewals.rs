@@ -3,34 +3,33 @@
 //! Most holds of a process have nobody waiting and need nothing but a later end; for these the script answers at once. Any other is
 //! left as it is by the bundle and renewed by a call of its own, which says what is the matter.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bandog_core::holder::HolderId;
 use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Renew, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::token::Stamp;
 
-use crate::calls::{self, Outcome};
+use crate::calls::{self, Asked, Outcome};
 use crate::clock::Written;
-use crate::codec::{Call, Codec};
 use crate::topology::{Lane, unreadable};
 use crate::value::Wrong;
 
 /// So many at most: the server does nothing else meanwhile, for half a millisecond.
 const MOST: usize = 128;
 
-type Asked = (LockName, Op);
-
 /// Operations that one call applies.
 pub(crate) enum Bundle<'a> {
-    One(&'a Asked),
-    Renewals { lease: Lease, asked: &'a [Asked] },
+    One(&'a (LockName, Op)),
+    Renewals { lease: Lease, asked: &'a [(LockName, Op)] },
 }
 
 /// Operations in their order; renewals for the same lease that follow each other are one.
-pub(crate) fn bundles(asked: &[Asked]) -> Vec<Bundle<'_>> {
-    let alike = |one: &Asked, next: &Asked| lease(one).is_some() && lease(one) == lease(next);
+pub(crate) fn bundles(asked: &[(LockName, Op)]) -> Vec<Bundle<'_>> {
+    let alike = |one: &(LockName, Op), next: &(LockName, Op)| lease(one).is_some() && lease(one) == lease(next);
     let mut bundles = Vec::new();
     for run in asked.chunk_by(alike) {
         for part in run.chunks(MOST) {
@@ -43,24 +42,26 @@ pub(crate) fn bundles(asked: &[Asked]) -> Vec<Bundle<'_>> {
     bundles
 }
 
-fn lease((_, op): &Asked) -> Option<Lease> {
+fn lease((_, op): &(LockName, Op)) -> Option<Lease> {
     match op {
         Op::Renew(Renew { lease, .. }) => Some(*lease),
         _ => None,
     }
 }
 
+/// The holds that are renewed.
+pub(crate) fn holds(asked: &[(LockName, Op)]) -> impl Iterator<Item = (&LockName, HolderId)> + Clone {
+    asked.iter().filter_map(|(name, op)| match op {
+        Op::Renew(renew) => Some((name, renew.id)),
+        _ => None,
+    })
+}
+
 impl Bundle<'_> {
-    pub(crate) fn call(&self, codec: &Codec, floor: Option<Stamp>) -> Call {
+    pub(crate) fn asked(&self, floor: Option<Stamp>) -> Asked<'_> {
         match self {
-            Self::One((name, op)) => codec.call(name, &calls::floored(op, floor)),
-            Self::Renewals { lease, asked } => {
-                let holds = asked.iter().filter_map(|(name, op)| match op {
-                    Op::Renew(renew) => Some((name, renew.id)),
-                    _ => None,
-                });
-                codec.renew_all(*lease, holds)
-            }
+            Self::One((name, op)) => Asked::Op(name, calls::floored(op, floor)),
+            Self::Renewals { lease, asked } => Asked::Renewals(*lease, asked),
         }
     }
 
@@ -101,16 +102,16 @@ fn renewed(lane: &Lane, lease: Lease, count: usize, outcome: Outcome) -> Result<
 /// Renews by themselves those that the bundle has left out.
 async fn complete(
     lane: &Arc<Lane>,
-    asked: &[Asked],
+    asked: &[(LockName, Op)],
     renewed: Vec<Option<Reply>>,
     replies: &mut Vec<Result<Reply, StoreError>>,
 ) {
     let left_out = || asked.iter().zip(&renewed).filter(|(_, reply)| reply.is_none()).map(|(asked, _)| asked);
-    let again: Vec<Call> = left_out().map(|(name, op)| lane.shared.site.codec.call(name, op)).collect();
+    let again: Vec<Asked<'_>> = left_out().map(|(name, op)| Asked::Op(name, Cow::Borrowed(op))).collect();
     let mut singly = Vec::new();
     if !again.is_empty() {
         let outcomes = calls::run(lane, Written::WithoutClaims, &again).await;
-        let read = |((name, op), outcome): (&Asked, Result<Outcome, StoreError>)| {
+        let read = |((name, op), outcome): (&(LockName, Op), Result<Outcome, StoreError>)| {
             outcome.and_then(|outcome| calls::read(lane, name, op, outcome))
         };
         singly.extend(left_out().zip(outcomes).map(read));

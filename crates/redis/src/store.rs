@@ -15,6 +15,7 @@ use crate::codec::Codec;
 use crate::config::RedisConfig;
 use crate::inbox::Inboxes;
 use crate::topology::{Lane, judge_probe, probe};
+use crate::wire::Route;
 use crate::{calls, list};
 
 /// Locks in a Redis server. Clones share their lane.
@@ -33,7 +34,7 @@ pub struct RedisStore(Arc<Lane>);
 /// What lanes and inbox have in common, and nothing that would keep the inbox alive.
 pub(crate) struct Site {
     pub(crate) config: RedisConfig,
-    pub(crate) client: redis::Client,
+    pub(crate) route: Route,
     pub(crate) codec: Codec,
     pub(crate) clock: ServerClock,
     warned: AtomicBool,
@@ -57,15 +58,22 @@ impl RedisStore {
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
-        let client = config.client()?;
+        let route = config.route()?;
         let codec = Codec::new(config.keys(), config.limits.clone());
         let (clock, warned, reached) = (ServerClock::default(), AtomicBool::new(false), AtomicU64::new(0));
-        let site = Arc::new(Site { config, client, codec, clock, warned, reached });
+        let site = Arc::new(Site { config, route, codec, clock, warned, reached });
         let inboxes = Inboxes::new(Arc::clone(&site));
         let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), inboxes }));
-        let answered = lane.ask(probe(&site.config)).await?;
-        judge_probe(&site.config, &answered.values)?;
+        let answered = lane.ask(probe(&site.config).into_iter().collect()).await?;
+        judge_probe(&site.config, &answered.answers.list())?;
         Ok(Self(lane))
+    }
+}
+
+impl Shared {
+    /// Makes sure that news is heard. Called with every request, on whatever thread makes it.
+    pub(crate) fn look_after(&self, now: Moment) {
+        self.inboxes.look_after(now);
     }
 }
 
@@ -98,12 +106,11 @@ impl Store for RedisStore {
     }
 
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.0.shared.inboxes.look_after();
         Box::pin(calls::apply_one(Arc::clone(&self.0), name, op))
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.0.shared.inboxes.look_after();
+        self.0.shared.look_after(clock::now());
         let lane = Arc::clone(&self.0);
         Box::pin(async move { calls::apply(&lane, &calls).await })
     }

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use bandog_core::checkup::{Check, Remark};
 use bandog_core::store::{StoreError, StoreErrorKind};
-use redis::RedisError;
 
 use super::patient::{Barred, Patient};
 use super::permissions::{PERMISSIONS, rule_line};
@@ -13,7 +12,8 @@ use super::scripts::LOCKING;
 use super::server::VERSION;
 use super::words;
 use crate::config::{Address, RedisConfig};
-use crate::topology::{Link, server_text, unreached};
+use crate::topology::{Link, unreached};
+use crate::wire::Broken;
 
 pub(super) const LOGIN: Check = Check::new(
     "login",
@@ -38,9 +38,12 @@ pub(super) fn barred(config: &RedisConfig, barred: Barred) -> Result<Vec<Remark>
     }
 }
 
-fn turned_away(config: &RedisConfig, error: RedisError) -> Result<Vec<Remark>, StoreError> {
-    let text = server_text(&error).unwrap_or_default();
-    let error = unreached(config, error);
+fn turned_away(config: &RedisConfig, broken: Broken) -> Result<Vec<Remark>, StoreError> {
+    let text = match &broken {
+        Broken::Refused(text) => text.clone(),
+        _ => String::new(),
+    };
+    let error = unreached(config, broken);
     let way = tls(config);
     match error.kind {
         StoreErrorKind::Unavailable => Err(error),
@@ -88,13 +91,13 @@ async fn strangers_get_in(patient: &Patient<'_>) -> Option<bool> {
         return Some(true);
     }
     let stranger = RedisConfig { user: None, password: None, db: 0, ..patient.config.clone() };
-    let client = stranger.client().ok()?;
-    match tokio::time::timeout(patient.patience(), Link::plain(&client, None)).await.ok()? {
+    let route = stranger.route().ok()?;
+    match tokio::time::timeout(patient.patience(), Link::plain(&route, None)).await.ok()? {
         Ok(_) => Some(true),
-        Err(error) => {
-            let text = server_text(&error)?;
+        Err(Broken::Refused(text)) => {
             ["NOAUTH", "DENIED", "WRONGPASS"].iter().any(|word| text.starts_with(word)).then_some(false)
         }
+        Err(_) => None,
     }
 }
 
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn certificates_that_cannot_be_read_are_told() {
         let config = at("rediss://host?ca=/nowhere/ca.crt");
-        let Err(error) = config.client() else { panic!("a file that is not there") };
+        let Err(error) = config.route() else { panic!("a file that is not there") };
         let told = barred(&config, Barred::Unprepared(error)).unwrap();
         assert!(told[0].about == "tls" && told[0].saw.contains("/nowhere/ca.crt"), "{told:?}");
     }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bandog_core::checkup::{Check, Remark, counted};
-use redis::{Cmd, cmd};
 
 use super::latency::since;
 use super::patient::Patient;
 use super::words;
 use crate::clock;
 use crate::value::Value;
+use crate::wire::Command;
 
 pub(super) const KEYS: Check = Check::new(
     "keys",
@@ -18,7 +18,7 @@ pub(super) const KEYS: Check = Check::new(
 );
 
 const STEPS: usize = 100;
-const STEP: usize = 500;
+const STEP: u64 = 500;
 const LOOKS: u64 = 5_000;
 const WITHIN: Duration = Duration::from_secs(1);
 /// So many are named.
@@ -51,8 +51,7 @@ async fn scan(patient: &Patient<'_>) -> Result<Found, String> {
     let (begin, glob) = (clock::now(), patient.config.keys().glob());
     let (mut found, mut cursor) = (Found::default(), b"0".to_vec());
     for _ in 0..STEPS {
-        let mut step = cmd("SCAN");
-        step.arg(&cursor).arg("MATCH").arg(&glob).arg("COUNT").arg(STEP);
+        let step = Command::new("SCAN").arg(&cursor).arg("MATCH").arg(&glob).arg("COUNT").number(STEP);
         let keys;
         (cursor, keys) = read_step(patient.ask_one(step).await)?;
         look(patient, keys, &mut found).await?;
@@ -85,11 +84,7 @@ async fn look(patient: &Patient<'_>, keys: Vec<Vec<u8>>, found: &mut Found) -> R
     if keys.is_empty() {
         return Ok(());
     }
-    let ask = |word: &str, key: &[u8]| -> Cmd {
-        let mut question = cmd(word);
-        question.arg(key);
-        question
-    };
+    let ask = |word: &str, key: &[u8]| Command::new(word).arg(key);
     let questions = keys.iter().flat_map(|key| [ask("PTTL", key), ask("TYPE", key)]).collect();
     let answers = patient.ask(questions).await;
     for (key, pair) in keys.iter().zip(answers.chunks(2)) {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bandog_core::checkup::{Check, Remark, brief};
 use bandog_core::holder::InboxId;
-use redis::{PushInfo, PushKind, RedisError, cmd};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::latency::since;
@@ -12,8 +11,9 @@ use super::patient::Patient;
 use super::said::Said;
 use super::words::{self, LOST, bytes};
 use crate::clock;
-use crate::topology::{Link, random, server_text};
+use crate::topology::{Link, random};
 use crate::value::Value;
+use crate::wire::{Broken, Command, Heard};
 
 pub(super) const DELIVERY: Check = Check::new(
     "delivery",
@@ -34,8 +34,8 @@ pub(super) async fn delivery(patient: &Patient<'_>) -> Remark {
         Ok(listening) => listening,
         Err(why) => return untried(&why),
     };
-    let mut publish = cmd("EVAL");
-    publish.arg("return redis.call('PUBLISH', ARGV[1], ARGV[2])").arg(0).arg(&channel).arg("checkup");
+    let publish = Command::new("EVAL").arg("return redis.call('PUBLISH', ARGV[1], ARGV[2])").number(0);
+    let publish = publish.arg(&channel).arg("checkup");
     let sent = clock::now();
     if let Value::Error(text) = patient.ask_one(publish).await {
         return untried(&text);
@@ -58,26 +58,27 @@ fn untried(why: &str) -> Remark {
     DELIVERY.unknown(format!("it could not be tried: {told}")).change(words::remedy(why))
 }
 
-async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Link, UnboundedReceiver<PushInfo>), String> {
+async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Link, UnboundedReceiver<Heard>), String> {
     let (tell, heard) = unbounded_channel();
-    let ear = Box::new(move |push: PushInfo| drop(tell.send(push)));
+    let ear = Box::new(move |heard| drop(tell.send(heard)));
     let silent = |_| format!("{LOST} no answer in time");
-    let refused = |error: RedisError| server_text(&error).unwrap_or_else(|| format!("{LOST} {error}"));
-    let opened = tokio::time::timeout(patient.patience(), Link::plain(&patient.client, Some(ear))).await;
+    let refused = |broken: Broken| match broken {
+        Broken::Refused(text) => text,
+        broken => format!("{LOST} {broken}"),
+    };
+    let opened = tokio::time::timeout(patient.patience(), Link::plain(&patient.route, Some(ear))).await;
     let link = opened.map_err(silent)?.map_err(refused)?;
-    let mut subscribe = cmd("SUBSCRIBE");
-    subscribe.arg(channel);
-    let answered = tokio::time::timeout(patient.patience(), link.clone().start(vec![subscribe])).await;
-    match answered.map_err(silent)?.map_err(refused)?.pop() {
-        Some(Value::Error(text)) => Err(text),
-        _ => Ok((link, heard)),
-    }
+    let subscribed = tokio::time::timeout(patient.patience(), link.subscribe([channel.to_vec()])).await;
+    subscribed.map_err(silent)?.map_err(refused)?;
+    Ok((link, heard))
 }
 
-async fn message(heard: &mut UnboundedReceiver<PushInfo>) -> Option<()> {
-    while let Some(push) = heard.recv().await {
-        if push.kind == PushKind::Message {
-            return Some(());
+async fn message(heard: &mut UnboundedReceiver<Heard>) -> Option<()> {
+    while let Some(heard) = heard.recv().await {
+        match heard {
+            Heard::Message(_) => return Some(()),
+            Heard::Gone => return None,
+            Heard::Matched(_) => {}
         }
     }
     None

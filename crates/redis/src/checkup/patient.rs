@@ -8,13 +8,13 @@ use std::time::Duration;
 use bandog_core::checkup::Pace;
 use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
-use redis::{Client, Cmd, RedisError, cmd};
 
 use super::words::LOST;
 use crate::clock;
 use crate::config::RedisConfig;
 use crate::topology::Link;
 use crate::value::Value;
+use crate::wire::{Answers, Broken, Command, Packed, Route};
 
 /// For the whole examination.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct Patient<'a> {
     pub(super) config: &'a RedisConfig,
     pub(super) pace: &'a Pace,
-    pub(super) client: Client,
+    pub(super) route: Route,
     link: Link,
     until: Moment,
 }
@@ -33,22 +33,29 @@ pub(super) enum Barred {
     Unprepared(StoreError),
     /// No answer in time.
     Silence,
-    /// The driver's or the server's word.
-    Refused(RedisError),
+    /// The network's or the server's word.
+    Refused(Broken),
 }
 
 impl<'a> Patient<'a> {
     pub(super) async fn open(config: &'a RedisConfig, pace: &'a Pace) -> Result<Self, Barred> {
-        let client = config.client().map_err(Barred::Unprepared)?;
-        let opening = tokio::time::timeout(config.connect_timeout, Link::plain(&client, None));
+        let route = config.route().map_err(Barred::Unprepared)?;
+        let opening = tokio::time::timeout(config.connect_timeout, Link::plain(&route, None));
         let link = opening.await.map_err(|_| Barred::Silence)?.map_err(Barred::Refused)?;
-        Ok(Self { config, pace, client, link, until: clock::now() + WITHIN })
+        Ok(Self { config, pace, route, link, until: clock::now() + WITHIN })
     }
 
     /// Sends commands in one go; one answer each.
-    pub(super) async fn ask(&self, commands: Vec<Cmd>) -> Vec<Value> {
-        let count = commands.len();
-        let asked = tokio::time::timeout(self.patience(), self.link.clone().start(commands)).await;
+    pub(super) async fn ask(&self, commands: Vec<Command>) -> Vec<Value> {
+        let commands = commands.into_iter().collect();
+        self.ask_packed(&commands).await
+    }
+
+    /// The same for commands that are written already.
+    pub(super) async fn ask_packed(&self, commands: &Packed) -> Vec<Value> {
+        let count = commands.count();
+        let asked = tokio::time::timeout(self.patience(), self.link.start(commands)).await;
+        let asked = asked.map(|answered| answered.map(Answers::list));
         let lost = |why: String| vec![Value::Error(format!("{LOST} {why}")); count];
         match asked {
             Ok(Ok(answers)) if answers.len() == count => answers,
@@ -63,7 +70,7 @@ impl<'a> Patient<'a> {
         self.ask_one(command(words)).await
     }
 
-    pub(super) async fn ask_one(&self, command: Cmd) -> Value {
+    pub(super) async fn ask_one(&self, command: Command) -> Value {
         self.ask(vec![command]).await.pop().unwrap_or(Value::Nil)
     }
 
@@ -83,8 +90,7 @@ pub(super) fn allow(config: &RedisConfig, rule: &str) -> String {
     format!("ACL SETUSER {} {rule}", config.user.as_deref().unwrap_or("default"))
 }
 
-pub(super) fn command(words: &[&str]) -> Cmd {
-    let mut command = cmd(words.first().copied().unwrap_or_default());
-    command.arg(words.get(1..).unwrap_or_default());
-    command
+pub(super) fn command(words: &[&str]) -> Command {
+    let (first, rest) = words.split_first().unwrap_or((&"", &[]));
+    rest.iter().fold(Command::new(first), |command, word| command.arg(word))
 }

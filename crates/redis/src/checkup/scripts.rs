@@ -11,16 +11,15 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Op, Patience, Release, Verdict};
 use bandog_core::store::StoreErrorKind;
 use bandog_core::time::{LeaseTime, RunId};
-use redis::cmd;
 
 use super::latency::{seconds, since};
 use super::patient::{Patient, command};
 use super::words;
-use crate::calls::{by_digest, by_text};
 use crate::clock;
-use crate::codec::Codec;
+use crate::codec::{Codec, How};
 use crate::topology::{random, unreadable};
 use crate::value::{Value, Wrong};
+use crate::wire::{Command, Packed};
 
 pub(super) const LOCKING: Check =
     Check::new("locking", "the scripts hold up the server while they run, and without them there are no locks");
@@ -38,9 +37,7 @@ pub(super) async fn locking(patient: &Patient<'_>) -> Remark {
     };
     let found = trial.run().await;
     // A tombstone is of no use to anybody here. Should it be refused, it goes by itself.
-    let mut forget = cmd("DEL");
-    forget.arg(&trial.key);
-    let _ = patient.ask_one(forget).await;
+    let _ = patient.ask_one(Command::new("DEL").arg(&trial.key)).await;
     found
 }
 
@@ -136,8 +133,9 @@ impl<'a> Trial<'a> {
     }
 
     async fn call(&self, op: &Op, first: bool) -> Result<Body, Wrong> {
-        let call = self.codec.call(&self.name, op);
-        let answer = self.patient.ask_one(if first { by_text(&call) } else { by_digest(&call) }).await;
+        let (mut call, how) = (Packed::default(), if first { How::ByText } else { How::ByDigest });
+        call.add(|out| self.codec.write(how, &self.name, op, out));
+        let answer = self.patient.ask_packed(&call).await.pop().unwrap_or(Value::Nil);
         self.codec.reply(op, RunId::default(), answer).map(|reply| reply.body)
     }
 

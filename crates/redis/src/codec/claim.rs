@@ -17,12 +17,12 @@ const FOLLOWS: u8 = 3;
 const SHORT: Wrong = Wrong::Nonsense("a claim's bytes are cut short");
 
 /// The secret id: 16 bytes of client, 8 of sequence, in the order that ids compare in.
-pub(super) fn id(id: HolderId) -> Vec<u8> {
-    [&id.client.to_bits().to_be_bytes()[..], &id.seq.to_be_bytes()].concat()
+pub(super) fn id(pack: &mut Pack<'_>, id: HolderId) {
+    pack.raw(&id.client.to_bits().to_be_bytes()).raw(&id.seq.to_be_bytes());
 }
 
 /// The numbers of a claim, in the order of `acquire_head.lua`.
-pub(super) fn numbers(pack: &mut Pack, claim: &Claim) {
+pub(super) fn numbers(pack: &mut Pack<'_>, claim: &Claim) {
     let (mode, count, of) = match claim.mode {
         Mode::Exclusive => (0, 0, 0),
         Mode::Shared => (1, 0, 0),
@@ -39,17 +39,16 @@ pub(super) fn numbers(pack: &mut Pack, claim: &Claim) {
 }
 
 /// What is kept as it is: the secret id, the inbox, the public id, and who. Replies show it without the secret id.
-pub(super) fn card(claim: &Claim) -> Vec<u8> {
-    let mut pack = Pack::after(&id(claim.id));
-    pack.raw(&inbox_digits(claim.inbox)).raw(&claim.id.public().to_bits().to_be_bytes()).raw(&who(&claim.who));
-    pack.done()
+pub(super) fn card(pack: &mut Pack<'_>, claim: &Claim) {
+    id(pack, claim.id);
+    pack.raw(&inbox_digits(claim.inbox)).raw(&claim.id.public().to_bits().to_be_bytes());
+    who(pack, &claim.who);
 }
 
 /// The process behind a client: its id, host and label.
-pub(super) fn who(who: &Who) -> Vec<u8> {
-    let (mut pack, host) = (Pack::default(), who.host.as_bytes());
+pub(super) fn who(pack: &mut Pack<'_>, who: &Who) {
+    let host = who.host.as_bytes();
     pack.small(who.pid).small(u32::try_from(host.len()).unwrap_or(u32::MAX)).raw(host).raw(who.label.as_bytes());
-    pack.done()
 }
 
 /// Reads what a reply shows of a [`card`].

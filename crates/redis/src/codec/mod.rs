@@ -6,6 +6,7 @@ mod answer;
 mod claim;
 mod pack;
 mod push;
+mod sink;
 mod view;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use bandog_core::holder::HolderId;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
-use bandog_core::op::{Op, RecordView, Release, Reply, Revoke, Target};
+use bandog_core::op::{Op, RecordView, Reply, Target};
 use bandog_core::store::Push;
 use bandog_core::time::RunId;
 
@@ -23,6 +24,8 @@ use crate::script::Script;
 use crate::value::{Items, Value, Wrong};
 
 use pack::Pack;
+pub(crate) use sink::How;
+use sink::{Bytes, Sink};
 
 /// A script, its key and its arguments: `EVALSHA sha 1 key args…`.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,8 +34,6 @@ pub struct Call {
     pub script: Script,
     /// `KEYS[1]`.
     pub key: Vec<u8>,
-    /// The keys behind it: none, but for [`Codec::renew_all`].
-    pub others: Vec<Vec<u8>>,
     /// `ARGV`.
     pub args: Vec<Vec<u8>>,
 }
@@ -50,18 +51,21 @@ impl std::fmt::Debug for Call {
 pub struct Codec {
     keys: Keys,
     limits: Limits,
-    packed: Vec<u8>,
+    /// What the numbers of every call begin with, and what they end with.
+    begin: Vec<u8>,
+    channels: Vec<u8>,
 }
 
 impl Codec {
     /// A codec for a store with these keys and limits. Every client of a store must use the same.
     pub fn new(keys: Keys, limits: Limits) -> Self {
-        let mut packed = Pack::default();
+        let mut begin = Vec::new();
         // A key that expires in the instant of its last write would be gone before the fields are in.
         let retention = limits.retention.max(Duration::from_millis(1));
-        packed.small(limits.waiters).small(limits.sharers).small(limits.work);
-        packed.millis(retention).millis(limits.max_lease);
-        Self { keys, packed: packed.done(), limits }
+        let mut pack = Pack(&mut begin);
+        pack.small(limits.waiters).small(limits.sharers).small(limits.work);
+        pack.millis(retention).millis(limits.max_lease);
+        Self { channels: keys.channels(), keys, begin, limits }
     }
 
     /// How keys and channels are spelled.
@@ -76,34 +80,51 @@ impl Codec {
 
     /// The call that applies `op` to a lock. When its reply says `more`, [`Op::Tend`] is to be called until it does not.
     pub fn call(&self, name: &LockName, op: &Op) -> Call {
-        let (script, numbers, rest) = self.parts(op);
-        self.assemble(script, name, numbers, rest)
+        let mut call = Call { script: script(op), key: Vec::new(), args: Vec::new() };
+        self.put(name, op, &mut call);
+        call
     }
 
     /// The call that looks at a lock for a listing, without any change.
     pub fn peek(&self, name: &LockName) -> Call {
-        self.assemble(Script::Peek, name, self.numbers(), Vec::new())
+        let mut call = Call { script: Script::Peek, key: Vec::new(), args: Vec::new() };
+        self.put_peek(name, &mut call);
+        call
     }
 
-    /// One call that renews many holds for the same lease, as far as they need nothing but that.
-    pub fn renew_all<'a>(&self, lease: Lease, holds: impl IntoIterator<Item = (&'a LockName, HolderId)>) -> Call {
-        let (mut keys, mut ids) = (Vec::new(), Pack::default());
-        for (name, id) in holds {
-            keys.push(self.keys.key(name));
-            ids.raw(&claim::id(id));
-        }
-        let mut numbers = self.numbers();
-        numbers.millis(lease.length());
-        let mut keys = keys.into_iter();
-        let key = keys.next().unwrap_or_default();
-        Call { script: Script::RenewAll, key, others: keys.collect(), args: vec![numbers.done(), ids.done()] }
+    /// Writes [`Codec::call`] as the command that makes it.
+    pub(crate) fn write(&self, how: How, name: &LockName, op: &Op, out: &mut Vec<u8>) {
+        let mut bytes = Bytes::begin(how, script(op), out);
+        self.put(name, op, &mut bytes);
+        bytes.done();
     }
 
-    /// Reads the answer to [`Codec::renew_all`], one for each hold: nothing where it has to be renewed by itself.
+    /// Writes [`Codec::peek`] as the command that makes it.
+    pub(crate) fn write_peek(&self, how: How, name: &LockName, out: &mut Vec<u8>) {
+        let mut bytes = Bytes::begin(how, Script::Peek, out);
+        self.put_peek(name, &mut bytes);
+        bytes.done();
+    }
+
+    /// Writes one command that renews many holds for the same lease, as far as they need nothing but that.
+    pub(crate) fn write_renewals<'a, H>(&self, how: How, lease: Lease, holds: H, out: &mut Vec<u8>)
+    where
+        H: Iterator<Item = (&'a LockName, HolderId)> + Clone,
+    {
+        let mut bytes = Bytes::begin_many(how, Script::RenewAll, holds.clone().count(), out);
+        holds.clone().for_each(|(name, _)| bytes.key(|pack| self.key(name, pack)));
+        bytes.argument(|pack| {
+            pack.raw(&self.begin).millis(lease.length());
+        });
+        bytes.argument(|pack| holds.for_each(|(_, id)| claim::id(pack, id)));
+        bytes.done();
+    }
+
+    /// Reads the answer to [`Codec::write_renewals`], one for each hold: nothing where it has to be renewed by itself.
     ///
     /// # Errors
     /// As for [`Codec::reply`].
-    pub fn renewed_all(&self, lease: Lease, run: RunId, answer: Value) -> Result<Vec<Option<Reply>>, Wrong> {
+    pub(crate) fn renewed_all(&self, lease: Lease, run: RunId, answer: Value) -> Result<Vec<Option<Reply>>, Wrong> {
         answer::renewed_all(&self.limits, lease, run, answer)
     }
 
@@ -132,71 +153,107 @@ impl Codec {
         push::read(&self.keys, run, payload)
     }
 
-    fn assemble(&self, script: Script, name: &LockName, mut numbers: Pack, rest: Vec<Vec<u8>>) -> Call {
-        // Every argument costs the server a third of a microsecond, so the channels ride with the numbers.
-        numbers.raw(&self.keys.channels());
-        let mut args = vec![numbers.done()];
-        args.extend(rest);
-        Call { script, key: self.keys.key(name), others: Vec::new(), args }
+    fn put(&self, name: &LockName, op: &Op, sink: &mut impl Sink) {
+        sink.key(|pack| self.key(name, pack));
+        sink.argument(|pack| {
+            pack.raw(&self.begin);
+            numbers(op, self.limits.audit, pack);
+            // Every argument costs the server a third of a microsecond, so the channels ride with the numbers.
+            pack.raw(&self.channels);
+        });
+        rest(op, sink);
     }
 
-    fn numbers(&self) -> Pack {
-        Pack::after(&self.packed)
+    fn put_peek(&self, name: &LockName, sink: &mut impl Sink) {
+        sink.key(|pack| self.key(name, pack));
+        sink.argument(|pack| {
+            pack.raw(&self.begin).raw(&self.channels);
+        });
     }
 
-    fn parts(&self, op: &Op) -> (Script, Pack, Vec<Vec<u8>>) {
-        let mut numbers = self.numbers();
-        match op {
-            Op::Acquire(claim) => {
-                claim::numbers(&mut numbers, claim);
-                (Script::Acquire, numbers, vec![claim::card(claim)])
-            }
-            Op::Upgrade(upgrade) => {
-                claim::numbers(&mut numbers, &upgrade.claim);
-                (Script::Upgrade, numbers, vec![claim::card(&upgrade.claim), claim::id(upgrade.from)])
-            }
-            Op::Renew(renew) => {
-                numbers.millis(renew.lease.length());
-                (Script::Renew, numbers, vec![claim::id(renew.id)])
-            }
-            Op::Heartbeat(beat) => {
-                numbers.millis(beat.alive);
-                let ids = beat.ids.iter().map(|id| claim::id(*id));
-                (Script::Heartbeat, numbers, [inbox_digits(beat.inbox)].into_iter().chain(ids).collect())
-            }
-            Op::Release(release) => {
-                let rest = release_parts(&mut numbers, release);
-                (Script::Release, numbers, rest)
-            }
-            Op::Downgrade(id) => (Script::Downgrade, numbers, vec![claim::id(*id)]),
-            Op::Revoke(revoke) => {
-                let rest = revoke_parts(&mut numbers, revoke, self.limits.audit);
-                (Script::Revoke, numbers, rest)
-            }
-            Op::Inspect => (Script::Inspect, numbers, Vec::new()),
-            Op::Tend => (Script::Tend, numbers, Vec::new()),
+    fn key(&self, name: &LockName, pack: &mut Pack<'_>) {
+        pack.raw(self.keys.prefix().as_bytes()).raw(name.as_str().as_bytes());
+    }
+}
+
+fn script(op: &Op) -> Script {
+    match op {
+        Op::Acquire(_) => Script::Acquire,
+        Op::Upgrade(_) => Script::Upgrade,
+        Op::Renew(_) => Script::Renew,
+        Op::Heartbeat(_) => Script::Heartbeat,
+        Op::Release(_) => Script::Release,
+        Op::Downgrade(_) => Script::Downgrade,
+        Op::Revoke(_) => Script::Revoke,
+        Op::Inspect => Script::Inspect,
+        Op::Tend => Script::Tend,
+    }
+}
+
+/// The numbers that an operation adds to those of every call.
+fn numbers(op: &Op, audit: Duration, pack: &mut Pack<'_>) {
+    match op {
+        Op::Acquire(claim) => claim::numbers(pack, claim),
+        Op::Upgrade(upgrade) => claim::numbers(pack, &upgrade.claim),
+        Op::Renew(renew) => {
+            pack.millis(renew.lease.length());
         }
+        Op::Heartbeat(beat) => {
+            pack.millis(beat.alive);
+        }
+        Op::Release(release) => {
+            let not_after = release.not_after.unwrap_or_default();
+            pack.flag(release.not_after.is_some()).number(not_after.millis()).flag(release.again.is_some());
+            if let Some(again) = &release.again {
+                claim::numbers(pack, again);
+            }
+        }
+        Op::Revoke(revoke) => {
+            let stamp = match revoke.target {
+                Target::Stamp(stamp) => Some(stamp),
+                Target::Holder(_) => None,
+            };
+            pack.flag(stamp.is_some()).flag(revoke.now).number(stamp.unwrap_or_default().micros()).millis(audit);
+        }
+        Op::Downgrade(_) | Op::Inspect | Op::Tend => {}
     }
 }
 
-fn release_parts(numbers: &mut Pack, release: &Release) -> Vec<Vec<u8>> {
-    let not_after = release.not_after.unwrap_or_default();
-    numbers.flag(release.not_after.is_some()).number(not_after.millis()).flag(release.again.is_some());
-    let mut rest = vec![claim::id(release.id)];
-    if let Some(again) = &release.again {
-        claim::numbers(numbers, again);
-        rest.push(claim::card(again));
+/// The arguments behind the numbers.
+fn rest(op: &Op, sink: &mut impl Sink) {
+    match op {
+        Op::Acquire(claim) => sink.argument(|pack| claim::card(pack, claim)),
+        Op::Upgrade(upgrade) => {
+            sink.argument(|pack| claim::card(pack, &upgrade.claim));
+            sink.argument(|pack| claim::id(pack, upgrade.from));
+        }
+        Op::Renew(renew) => sink.argument(|pack| claim::id(pack, renew.id)),
+        Op::Heartbeat(beat) => {
+            sink.argument(|pack| {
+                pack.raw(&inbox_digits(beat.inbox));
+            });
+            beat.ids.iter().for_each(|id| sink.argument(|pack| claim::id(pack, *id)));
+        }
+        Op::Release(release) => {
+            sink.argument(|pack| claim::id(pack, release.id));
+            if let Some(again) = &release.again {
+                sink.argument(|pack| claim::card(pack, again));
+            }
+        }
+        Op::Downgrade(id) => sink.argument(|pack| claim::id(pack, *id)),
+        Op::Revoke(revoke) => {
+            sink.argument(|pack| {
+                if let Target::Holder(id) = revoke.target {
+                    pack.raw(&id.to_bits().to_be_bytes());
+                }
+            });
+            sink.argument(|pack| {
+                pack.raw(revoke.reason.as_bytes());
+            });
+            sink.argument(|pack| claim::who(pack, &revoke.by));
+        }
+        Op::Inspect | Op::Tend => {}
     }
-    rest
-}
-
-fn revoke_parts(numbers: &mut Pack, revoke: &Revoke, audit: Duration) -> Vec<Vec<u8>> {
-    let (stamp, holder) = match revoke.target {
-        Target::Stamp(stamp) => (Some(stamp), Vec::new()),
-        Target::Holder(id) => (None, id.to_bits().to_be_bytes().to_vec()),
-    };
-    numbers.flag(stamp.is_some()).flag(revoke.now).number(stamp.unwrap_or_default().micros()).millis(audit);
-    vec![holder, revoke.reason.clone().into_bytes(), claim::who(&revoke.by)]
 }
 
 #[cfg(test)]

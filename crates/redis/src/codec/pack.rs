@@ -5,21 +5,11 @@ use std::time::Duration;
 /// Larger than every time and stamp, and small enough that a Lua number stays exact when two of them are added.
 const FAR: u64 = 1 << 52;
 
-/// What most calls add.
-const ROOM: usize = 96;
+/// Bytes in the making, at the end of a buffer.
+#[derive(Debug)]
+pub(super) struct Pack<'a>(pub(super) &'a mut Vec<u8>);
 
-/// Bytes in the making.
-#[derive(Debug, Default)]
-pub(super) struct Pack(Vec<u8>);
-
-impl Pack {
-    /// Goes on behind bytes that are already packed.
-    pub(super) fn after(bytes: &[u8]) -> Self {
-        let mut whole = Vec::with_capacity(bytes.len() + ROOM);
-        whole.extend_from_slice(bytes);
-        Self(whole)
-    }
-
+impl Pack<'_> {
     /// Eight bytes. Numbers beyond the range of a Lua number are held at its end.
     pub(super) fn number(&mut self, number: u64) -> &mut Self {
         self.raw(&number.min(FAR).to_be_bytes())
@@ -49,9 +39,5 @@ impl Pack {
     pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);
         self
-    }
-
-    pub(super) fn done(self) -> Vec<u8> {
-        self.0
     }
 }

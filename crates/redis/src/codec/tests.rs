@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bandog_core::holder::{ClientId, HolderId, Who};
 use bandog_core::lease::{self, Lease};
 use bandog_core::mode::Mode;
-use bandog_core::op::{Claim, Heartbeat, News, Patience, Renew, Upgrade};
+use bandog_core::op::{Claim, Heartbeat, News, Patience, Release, Renew, Revoke, Upgrade};
 use bandog_core::time::LeaseTime;
 
 use super::*;
@@ -48,6 +48,38 @@ fn every_op() -> Vec<Op> {
         Op::Inspect,
         Op::Tend,
     ]
+}
+
+#[test]
+fn what_is_sent_is_the_call() {
+    let (codec, name) = (codec(), LockName::new("a").unwrap());
+    let strings = |words: &[&[u8]]| {
+        let mut out = Vec::new();
+        let mut frame = crate::wire::Frame::new(&mut out);
+        words.iter().for_each(|word| frame.argument(word));
+        frame.done();
+        out
+    };
+    let expect = |call: Call, how: How, out: &[u8]| {
+        let digest = sha1_smol::Sha1::from(call.script.text()).digest().to_string();
+        let (word, script) = match how {
+            How::ByDigest => ("EVALSHA", digest.as_str()),
+            How::ByText => ("EVAL", call.script.text()),
+        };
+        let start = [word.as_bytes(), script.as_bytes(), b"1", &call.key];
+        let words: Vec<&[u8]> = start.into_iter().chain(call.args.iter().map(Vec::as_slice)).collect();
+        assert_eq!(out, strings(&words), "{call:?}");
+    };
+    for how in [How::ByDigest, How::ByText] {
+        for op in every_op() {
+            let mut out = Vec::new();
+            codec.write(how, &name, &op, &mut out);
+            expect(codec.call(&name, &op), how, &out);
+        }
+        let mut out = Vec::new();
+        codec.write_peek(how, &name, &mut out);
+        expect(codec.peek(&name), how, &out);
+    }
 }
 
 /// Short lists of all sorts of things.

@@ -10,18 +10,11 @@ use std::time::Duration;
 
 use bandog_core::ledger::Limits;
 use bandog_core::store::{StoreError, StoreErrorKind};
-use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo,
-    TlsCertificates,
-};
 
 use crate::keys::{DEFAULT_PREFIX, Keys};
+use crate::wire::{Files, Route};
 
 pub use url::{OPTIONS, UrlError};
-
-/// A silent peer is given up after this long, so that a dead host is noticed.
-const SILENCE: Duration = Duration::from_secs(5);
 
 /// Where a server is and how to speak to it.
 ///
@@ -101,44 +94,20 @@ impl RedisConfig {
         Keys::new(self.prefix.clone())
     }
 
-    /// The client of the driver beneath; reads the certificates.
-    pub(crate) fn client(&self) -> Result<Client, StoreError> {
-        let wrong = |error: redis::RedisError| self.unfit(format!("{self} cannot be used: {error}"));
-        let info = self.info().map_err(wrong)?;
+    /// The way to the server; reads the certificates.
+    pub(crate) fn route(&self) -> Result<Route, StoreError> {
+        let route = Route::new(self.address.clone()).nodelay(self.nodelay);
+        let route = route.login(self.user.clone(), self.password.clone(), self.db);
         if !matches!(self.address, Address::Tls(..)) {
-            return Client::open(info).map_err(wrong);
+            return Ok(route);
         }
-        choose_provider();
-        let client_tls = match (&self.tls.cert, &self.tls.key) {
-            (Some(cert), Some(key)) => {
-                Some(ClientTlsConfig { client_cert: self.read(cert)?, client_key: self.read(key)? })
-            }
+        let client = match (&self.tls.cert, &self.tls.key) {
+            (Some(cert), Some(key)) => Some((self.read(cert)?, self.read(key)?)),
             _ => None,
         };
-        let root_cert = self.tls.ca.as_deref().map(|ca| self.read(ca)).transpose()?;
-        Client::build_with_tls(info, TlsCertificates { client_tls, root_cert }).map_err(wrong)
-    }
-
-    fn info(&self) -> redis::RedisResult<ConnectionInfo> {
-        let address = match self.address.clone() {
-            Address::Tcp(host, port) => ConnectionAddr::Tcp(host, port),
-            Address::Tls(host, port) => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
-            Address::Unix(path) => ConnectionAddr::Unix(path),
-        };
-        // The newer protocol: it tells when a connection is gone, and an inbox may be asked for its server's run.
-        let mut login = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3).set_db(self.db);
-        login = login.set_skip_set_lib_name();
-        if let Some(user) = &self.user {
-            login = login.set_username(user);
-        }
-        if let Some(password) = &self.password {
-            login = login.set_password(&password.0);
-        }
-        let alive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 5).with_retries(5);
-        let tcp = TcpSettings::default().set_nodelay(self.nodelay).set_keepalive(alive);
-        #[cfg(target_os = "linux")]
-        let tcp = tcp.set_user_timeout(SILENCE * 2);
-        Ok(address.into_connection_info()?.set_redis_settings(login).set_tcp_settings(tcp))
+        let ca = self.tls.ca.as_deref().map(|ca| self.read(ca)).transpose()?;
+        let wrong = |why: String| self.unfit(format!("{self} cannot be used: {why}"));
+        route.certificates(Files { ca, client }).map_err(wrong)
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
@@ -147,15 +116,6 @@ impl RedisConfig {
 
     fn unfit(&self, message: String) -> StoreError {
         StoreError::not_executed(StoreErrorKind::Unfit, message)
-    }
-}
-
-/// Two providers in one program and none chosen would be a panic at the first connection.
-fn choose_provider() {
-    use rustls::crypto::{CryptoProvider, ring};
-    if CryptoProvider::get_default().is_none() {
-        // Somebody else may have been faster: theirs is as good.
-        drop(ring::default_provider().install_default());
     }
 }
 

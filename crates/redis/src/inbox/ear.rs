@@ -5,14 +5,13 @@
 use std::sync::{Arc, OnceLock};
 
 use bandog_core::time::RunId;
-use redis::{PushInfo, PushKind};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Event;
 use super::hall::Hall;
 use crate::store::Site;
-use crate::topology::translate;
 use crate::value::Value;
+use crate::wire::Heard;
 
 pub(super) struct Ear {
     pub(super) site: Arc<Site>,
@@ -24,17 +23,16 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    pub(super) fn hear(&self, push: PushInfo) {
-        match push.kind {
-            PushKind::Disconnection => self.cut(),
-            PushKind::Message => self.deliver(push.data),
-            _ => {}
+    pub(super) fn hear(&self, heard: Heard) {
+        match heard {
+            Heard::Gone => self.cut(),
+            Heard::Message(data) => self.deliver(&data),
+            Heard::Matched(_) => {}
         }
     }
 
-    fn deliver(&self, data: Vec<redis::Value>) {
-        let data: Vec<Value> = data.into_iter().map(translate).collect();
-        let [Value::Bytes(channel), Value::Bytes(payload)] = &data[..] else { return };
+    fn deliver(&self, data: &[Value]) {
+        let [Value::Bytes(channel), Value::Bytes(payload)] = data else { return };
         let inbox = self.site.codec.keys().inbox(channel);
         let receiver = inbox.and_then(|inbox| self.hall.lock().receiver(self.connection, inbox));
         let Some(receiver) = receiver else { return };

@@ -19,6 +19,7 @@ use super::{Event, Home};
 use crate::clock;
 use crate::store::Site;
 use crate::topology::{Link, random, unreached};
+use crate::wire::Broken;
 
 /// How often a quiet connection is asked whether it is there, and receivers whether they are.
 const ROUND: Duration = Duration::from_secs(10);
@@ -125,22 +126,21 @@ impl Listener {
             connection: self.connection,
             run: Arc::clone(&run),
         };
-        let link = Link::open(&self.site, Some(Box::new(move |push| ear.hear(push)))).await?;
+        let link = Link::open(&self.site, Some(Box::new(move |heard| ear.hear(heard)))).await?;
         self.show();
         // Nothing has been subscribed yet, so nothing was heard without it.
         let _ = run.set(link.run);
-        let channels = self.hall.lock().inboxes().into_iter().map(|inbox| self.channel(inbox)).collect();
-        self.subscribe(&link, channels).await?;
+        let inboxes = self.hall.lock().inboxes();
+        self.subscribe(&link, inboxes).await?;
         self.hall.lock().open(self.connection, &link);
         Ok(link)
     }
 
-    async fn subscribe(&self, link: &Link, channels: Vec<Vec<u8>>) -> Result<(), StoreError> {
-        let mut connection = link.connection.clone();
-        let limit = self.site.config.connect_timeout;
-        let silent = || redis::RedisError::from(io::Error::from(io::ErrorKind::TimedOut));
-        let subscribed = timeout(limit, connection.subscribe(channels)).await.unwrap_or_else(|_| Err(silent()));
-        subscribed.map_err(|error| unreached(&self.site.config, error))
+    async fn subscribe(&self, link: &Link, inboxes: Vec<InboxId>) -> Result<(), StoreError> {
+        let channels: Vec<_> = inboxes.into_iter().map(|inbox| self.site.codec.keys().channel(inbox)).collect();
+        let subscribed = timeout(self.site.config.connect_timeout, link.subscribe(channels)).await;
+        let subscribed = subscribed.unwrap_or_else(|_| Err(Broken::silent()));
+        subscribed.map_err(|broken| unreached(&self.site.config, broken))
     }
 
     /// Delivers until the connection is cut or nobody listens any more.
@@ -152,8 +152,7 @@ impl Listener {
             match event {
                 _ if self.ended => return,
                 Ok(Some(Event::Entered(inbox))) => {
-                    let channel = self.channel(inbox);
-                    if let Err(error) = self.subscribe(&link, vec![channel]).await {
+                    if let Err(error) = self.subscribe(&link, vec![inbox]).await {
                         return self.fail(error);
                     }
                     self.confirm();
@@ -178,8 +177,7 @@ impl Listener {
     }
 
     async fn is_there(&self, link: &Link) -> bool {
-        let asked = link.clone().start(vec![redis::cmd("PING")]);
-        matches!(timeout(self.site.config.connect_timeout, asked).await, Ok(Ok(_)))
+        matches!(timeout(self.site.config.connect_timeout, link.ping()).await, Ok(Ok(_)))
     }
 
     /// A refusal is told to whoever asked; what may pass is waited for.
@@ -209,10 +207,6 @@ impl Listener {
         let asking = self.hall.lock().take_asking(self.turn);
         // Whoever asked may have gone.
         asking.into_iter().for_each(|asking| drop(asking.send(Ok(()))));
-    }
-
-    fn channel(&self, inbox: InboxId) -> Vec<u8> {
-        self.site.codec.keys().channel(inbox)
     }
 }
 

@@ -69,11 +69,11 @@ impl Inboxes {
 
     /// One round trip on the connection that is heard. If it fails, or its caller loses patience, the listener connects anew.
     pub(crate) async fn probe(&self) -> Result<Pulse, StoreError> {
-        self.look_after();
+        self.look_after(clock::now());
         let heard = self.hall.lock().heard();
         let (connection, link) = heard.ok_or_else(|| self.unheard("no connection listens"))?;
         let doubt = Doubt { inboxes: self, connection, since: clock::now() };
-        let answered = link.start(vec![redis::cmd("PING")]).await;
+        let answered = link.ping().await;
         doubt.settle();
         match answered {
             // A refusal is an answer too.
@@ -113,9 +113,9 @@ impl Inboxes {
         Ok(sender)
     }
 
-    /// Takes the listener off a runtime that stands still. Called with every request, on whatever thread makes it.
-    pub(crate) fn look_after(&self) {
-        if !self.hall.lock().is_stalled(clock::now()) {
+    /// Takes the listener off a runtime that stands still.
+    pub(crate) fn look_after(&self, now: Moment) {
+        if !self.hall.lock().is_stalled(now) {
             return;
         }
         let mut listener = self.listener();

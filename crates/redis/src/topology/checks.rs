@@ -3,11 +3,11 @@
 use bandog_core::holder::InboxId;
 use bandog_core::store::{StoreError, StoreErrorKind};
 use bandog_core::time::{LeaseTime, RunId};
-use redis::{Cmd, cmd};
 
 use crate::announce;
 use crate::config::RedisConfig;
 use crate::value::Value;
+use crate::wire::Command;
 
 use super::classify::refused;
 
@@ -71,13 +71,9 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// The questions; [`Facts::read`] takes the answers.
-    pub(crate) fn questions() -> [Cmd; 4] {
-        let info = |section: &str| {
-            let mut info = cmd("INFO");
-            info.arg(section);
-            info
-        };
-        [info("server"), info("replication"), info("memory"), cmd("TIME")]
+    pub(crate) fn questions() -> [Command; 4] {
+        let info = |section: &str| Command::new("INFO").arg(section);
+        [info("server"), info("replication"), info("memory"), Command::new("TIME")]
     }
 
     pub(crate) fn read(config: &RedisConfig, answers: &[Value]) -> Result<Self, StoreError> {
@@ -128,22 +124,22 @@ impl Facts {
 }
 
 /// The commands that find out whether this user may do all that is needed; [`judge_probe`] takes the answers.
-pub(crate) fn probe(config: &RedisConfig) -> Vec<Cmd> {
+pub(crate) fn probe(config: &RedisConfig) -> Vec<Command> {
     let keys = config.keys();
     let channel = keys.channel(InboxId::from_bits(0));
     let key = [config.prefix.as_bytes(), format!("probe:{:016x}", random()).as_bytes()].concat();
-    let words = ["EVAL", "EVALSHA", "PUBLISH", "SUBSCRIBE", "UNSUBSCRIBE", "SCAN", "PING"];
-    let mut commands = words.map(cmd);
-    commands[0].arg(PROBE).arg(1).arg(key);
-    // A script that nobody has: only whether it may be asked for counts.
-    commands[1].arg("0".repeat(40)).arg(0);
-    commands[2].arg(&channel).arg("");
-    commands[3].arg(&channel);
-    commands[4].arg(&channel);
-    commands[5].arg(0).arg("COUNT").arg(1);
-    let mut notice = cmd("PUBLISH");
-    notice.arg(announce::channels(config)).arg("");
-    commands.into_iter().chain(Some(notice).filter(|_| config.announce)).collect()
+    let commands = [
+        Command::new("EVAL").arg(PROBE).number(1).arg(key),
+        // A script that nobody has: only whether it may be asked for counts.
+        Command::new("EVALSHA").arg("0".repeat(40)).number(0),
+        Command::new("PUBLISH").arg(&channel).arg(""),
+        Command::new("SUBSCRIBE").arg(&channel),
+        Command::new("UNSUBSCRIBE").arg(&channel),
+        Command::new("SCAN").number(0).arg("COUNT").number(1),
+        Command::new("PING"),
+    ];
+    let notice = config.announce.then(|| Command::new("PUBLISH").arg(announce::channels(config)).arg(""));
+    commands.into_iter().chain(notice).collect()
 }
 
 /// Refuses a user that lacks a permission, and says which rule to add.

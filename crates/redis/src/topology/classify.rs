@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bandog_core::name::LockName;
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
-use redis::{ErrorKind, RedisError};
 
 use crate::config::RedisConfig;
 use crate::value::Wrong;
+use crate::wire::Broken;
 
 use super::checks::rule;
 
@@ -89,28 +89,25 @@ pub(crate) fn unreadable(config: &RedisConfig, lock: Option<&LockName>, wrong: W
 }
 
 /// A connection could not be opened: nothing was sent.
-pub(crate) fn unreached(config: &RedisConfig, error: RedisError) -> StoreError {
-    if let Some(text) = server_text(&error) {
-        return StoreError { outcome: Outcome::NotExecuted, ..refused(config, None, &text) };
-    }
-    let (kind, message) = match error.kind() {
-        ErrorKind::AuthenticationFailed => {
-            (StoreErrorKind::Denied, format!("{config}: it does not know this user with this password"))
+pub(crate) fn unreached(config: &RedisConfig, broken: Broken) -> StoreError {
+    let (kind, message) = match &broken {
+        Broken::Refused(text) => {
+            return StoreError { outcome: Outcome::NotExecuted, ..refused(config, None, text) };
         }
-        ErrorKind::Parse | ErrorKind::UnexpectedReturnType | ErrorKind::RESP3NotSupported => {
-            (StoreErrorKind::Unfit, format!("{config}: this is no Redis that could keep locks ({error})"))
+        Broken::Garbage(_) => {
+            (StoreErrorKind::Unfit, format!("{config}: this is no Redis that could keep locks ({broken})"))
         }
-        ErrorKind::InvalidClientConfig => (StoreErrorKind::Unfit, format!("{config} cannot be used: {error}")),
-        _ if mistrusted(&error) => (StoreErrorKind::Denied, format!("{config}: no trust: {error}")),
-        _ => (StoreErrorKind::Unavailable, format!("{config} cannot be reached: {error}")),
+        _ if broken.is_mistrust() => (StoreErrorKind::Denied, format!("{config}: no trust: {broken}")),
+        _ => (StoreErrorKind::Unavailable, format!("{config} cannot be reached: {broken}")),
     };
-    StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }
+    StoreError { source: Some(Arc::new(broken)), ..StoreError::not_executed(kind, message) }
 }
 
 /// The server does not let this user hear notices. To keep locks it needs no such permission, so the rule is one of its own.
-pub(crate) fn unheard(config: &RedisConfig, error: RedisError) -> StoreError {
-    let Some(text) = server_text(&error).filter(|text| text.starts_with("NOPERM")) else {
-        return unreached(config, error);
+pub(crate) fn unheard(config: &RedisConfig, broken: Broken) -> StoreError {
+    let text = match broken {
+        Broken::Refused(text) if text.starts_with("NOPERM") => text,
+        broken => return unreached(config, broken),
     };
     let user = config.user.as_deref().unwrap_or("default");
     let start = String::from_utf8_lossy(&config.keys().glob_start()).into_owned();
@@ -119,24 +116,14 @@ pub(crate) fn unheard(config: &RedisConfig, error: RedisError) -> StoreError {
     StoreError::not_executed(StoreErrorKind::Denied, message)
 }
 
-/// A connection broke with commands on it.
-pub(crate) fn cut(config: &RedisConfig, error: RedisError) -> StoreError {
-    let message = format!("the connection to {config} broke before it answered: {error}");
-    StoreError { source: Some(Arc::new(error)), ..StoreError::unknown(message) }
-}
-
-/// The server's own words, if it is the server that refused.
-pub(crate) fn server_text(error: &RedisError) -> Option<String> {
-    let code = error.code()?;
-    Some(error.detail().map_or_else(|| code.to_owned(), |detail| format!("{code} {detail}")))
-}
-
-// A certificate does not get better by trying again. The driver hides it in an I/O error behind a counted pointer.
-fn mistrusted(error: &RedisError) -> bool {
-    use std::error::Error;
-    let beneath = error.source().and_then(|error| error.downcast_ref::<Arc<dyn Error + Send + Sync>>());
-    let inner = beneath.and_then(|error| error.downcast_ref::<std::io::Error>()).and_then(std::io::Error::get_ref);
-    inner.is_some_and(|inner| inner.is::<rustls::Error>())
+/// A connection broke with commands on it, or before they were sent.
+pub(crate) fn cut(config: &RedisConfig, broken: Broken) -> StoreError {
+    if matches!(broken, Broken::Unsent) {
+        let message = format!("nothing was sent to {config}: {broken}");
+        return StoreError::not_executed(StoreErrorKind::Unavailable, message);
+    }
+    let message = format!("the connection to {config} broke before it answered: {broken}");
+    StoreError { source: Some(Arc::new(broken)), ..StoreError::unknown(message) }
 }
 
 #[cfg(test)]
@@ -202,14 +189,20 @@ mod tests {
 
     #[test]
     fn what_happens_on_the_way_is_judged_by_what_was_sent() {
-        let broken = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
-        let before = unreached(&config(), broken());
+        let before = unreached(&config(), Broken::closed());
         assert_eq!((before.kind, before.outcome), (Unavailable, NotExecuted));
-        let after = cut(&config(), broken());
+        let after = cut(&config(), Broken::closed());
         assert_eq!((after.kind, after.outcome), (Unavailable, Unknown));
-        let login = RedisError::from((ErrorKind::AuthenticationFailed, "Password authentication failed"));
-        assert_eq!(unreached(&config(), login).kind, Denied);
-        let garbage = RedisError::from((ErrorKind::Parse, "no"));
-        assert_eq!(unreached(&config(), garbage).kind, Unfit);
+        let late = cut(&config(), Broken::Unsent);
+        assert_eq!((late.kind, late.outcome), (Unavailable, NotExecuted));
+        for (broken, kind) in [
+            (Broken::Refused("WRONGPASS invalid username-password pair".to_owned()), Denied),
+            (Broken::Refused("LOADING Redis is loading the dataset in memory".to_owned()), Unready),
+            (Broken::Garbage("not RESP"), Unfit),
+            (std::io::Error::other(rustls::Error::DecryptError).into(), Denied),
+        ] {
+            let error = unreached(&config(), broken);
+            assert_eq!((error.kind, error.outcome), (kind, NotExecuted), "{error}");
+        }
     }
 }

@@ -11,17 +11,16 @@ use std::time::Duration;
 use bandog_core::backoff::{Backoff, Jitter};
 use bandog_core::store::{Pulse, StoreError, StoreErrorKind};
 use bandog_core::time::{Moment, RunId};
-use redis::Cmd;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Written};
 use crate::store::Shared;
-use crate::value::Value;
+use crate::wire::{Answers, Command, Packed, Pending};
 
 use super::checks::random;
 use super::classify::cut;
-use super::link::{Link, Replies};
+use super::link::Link;
 
 /// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
 const STALLED: u32 = 2;
@@ -61,14 +60,15 @@ enum Phase {
 
 /// Commands that wait for the connection.
 struct Parcel {
-    commands: Vec<Cmd>,
+    commands: Packed,
     written: Written,
     sent: oneshot::Sender<Result<Sent, StoreError>>,
 }
 
 /// Commands that are on their way.
 pub(crate) struct Sent {
-    replies: Replies,
+    replies: Pending,
+    count: usize,
     run: RunId,
     at: Moment,
     opening: u64,
@@ -82,7 +82,7 @@ enum Handed {
 /// Answers, and what is known about them.
 #[derive(Debug)]
 pub(crate) struct Answered {
-    pub(crate) values: Vec<Value>,
+    pub(crate) answers: Answers,
     pub(crate) run: RunId,
     pub(crate) sent: Moment,
     pub(crate) received: Moment,
@@ -97,7 +97,7 @@ impl Lane {
     }
 
     /// Sends commands without claims at the first poll and waits for as many answers.
-    pub(crate) async fn ask(self: &Arc<Self>, commands: Vec<Cmd>) -> Result<Answered, StoreError> {
+    pub(crate) async fn ask(self: &Arc<Self>, commands: Packed) -> Result<Answered, StoreError> {
         self.ask_above(Written::WithoutClaims, commands).await
     }
 
@@ -105,23 +105,22 @@ impl Lane {
     pub(crate) async fn ask_above(
         self: &Arc<Self>,
         written: Written,
-        commands: Vec<Cmd>,
+        commands: Packed,
     ) -> Result<Answered, StoreError> {
-        let count = commands.len();
         let sent = self.sent(written, commands).await?;
-        self.answers(count, sent).await
+        self.answers(sent).await
     }
 
     /// Asks for nothing but an answer. Who loses patience with it leaves the connection, whichever runtime drives it: on one that the
     /// network has forgotten nothing else would ever fail.
     pub(crate) async fn probe(self: &Arc<Self>) -> Result<Pulse, StoreError> {
-        let sent = self.sent(Written::WithoutClaims, vec![redis::cmd("PING")]).await?;
+        let sent = self.sent(Written::WithoutClaims, Command::new("PING").into()).await?;
         // A refusal is an answer too.
-        self.answers_at(None, 1, sent).await?;
+        self.answers_at(None, sent).await?;
         Ok(Pulse { opened: self.lock().opened })
     }
 
-    async fn sent(self: &Arc<Self>, written: Written, commands: Vec<Cmd>) -> Result<Sent, StoreError> {
+    async fn sent(self: &Arc<Self>, written: Written, commands: Packed) -> Result<Sent, StoreError> {
         match self.hand_in(written, commands)? {
             Handed::Sent(sent) => Ok(sent),
             Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))?,
@@ -133,25 +132,25 @@ impl Lane {
     }
 
     /// Sends one command now, if there is a connection for it.
-    pub(crate) fn send(&self, written: Written, command: Cmd) -> Option<Sent> {
+    pub(crate) fn send(&self, now: Moment, written: Written, write: impl FnOnce(&mut Vec<u8>)) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
-        Some(start(link, opening, vec![command]))
+        Some(Sent { replies: link.start_one(write), count: 1, run: link.run, at: now, opening })
     }
 
     /// Waits for the answers to what was sent.
-    pub(crate) fn answers(&self, count: usize, sent: Sent) -> impl Future<Output = Result<Answered, StoreError>> {
-        self.answers_at(Handle::try_current().ok().map(|here| here.id()), count, sent)
+    pub(crate) fn answers(&self, sent: Sent) -> impl Future<Output = Result<Answered, StoreError>> {
+        self.answers_at(Handle::try_current().ok().map(|here| here.id()), sent)
     }
 
-    async fn answers_at(&self, here: Option<Id>, count: usize, sent: Sent) -> Result<Answered, StoreError> {
-        let Sent { replies, run, at, opening } = sent;
+    async fn answers_at(&self, here: Option<Id>, sent: Sent) -> Result<Answered, StoreError> {
+        let Sent { replies, count, run, at, opening } = sent;
         let asking = Asking { lane: self, here, at, opening };
         let replies = replies.await;
         asking.done();
         match replies {
-            Ok(values) if values.len() == count => {
-                Ok(Answered { values, run, sent: at, received: clock::now(), opening })
+            Ok(answers) if answers.as_slice().len() == count => {
+                Ok(Answered { answers, run, sent: at, received: clock::now(), opening })
             }
             Ok(_) => Err(StoreError::unknown(format!("{} answered less than it was asked", self.shared.site.config))),
             Err(error) => {
@@ -177,12 +176,12 @@ impl Lane {
         self.part(answered.opening);
     }
 
-    fn hand_in(self: &Arc<Self>, written: Written, commands: Vec<Cmd>) -> Result<Handed, StoreError> {
+    fn hand_in(self: &Arc<Self>, written: Written, commands: Packed) -> Result<Handed, StoreError> {
         let mut state = self.lock();
         if let Some((link, opening)) = state.link() {
             drop(state);
             self.check(written)?;
-            return Ok(Handed::Sent(start(link, opening, commands)));
+            return Ok(Handed::Sent(start(&link, opening, &commands)));
         }
         let now = clock::now();
         if let Phase::Resting { since, until, why } = &state.phase
@@ -231,7 +230,7 @@ impl Lane {
                 state.failures = 0;
                 state.opened += 1;
                 let begin = |parcel: Parcel| {
-                    let sent = self.check(parcel.written).map(|()| start(link.clone(), opening, parcel.commands));
+                    let sent = self.check(parcel.written).map(|()| start(&link, opening, &parcel.commands));
                     (parcel.sent, sent)
                 };
                 let begun = waiting.into_iter().map(begin).collect();
@@ -291,9 +290,9 @@ impl State {
     }
 }
 
-fn start(link: Link, opening: u64, commands: Vec<Cmd>) -> Sent {
+fn start(link: &Link, opening: u64, commands: &Packed) -> Sent {
     let (at, run) = (clock::now(), link.run);
-    Sent { replies: link.start(commands), run, at, opening }
+    Sent { replies: link.start(commands), count: commands.count(), run, at, opening }
 }
 
 /// A question under way. Dropped by whoever lost patience, it doubts a connection that another runtime drives.

@@ -6,6 +6,6 @@ mod lane;
 mod link;
 
 pub(crate) use checks::{OLDEST, judge_probe, probe, random, rule};
-pub(crate) use classify::{cut, refused, server_text, unheard, unreached, unreadable};
-pub(crate) use lane::{Answered, IMPATIENT, Lane};
-pub(crate) use link::{Link, load, translate};
+pub(crate) use classify::{cut, refused, unheard, unreached, unreadable};
+pub(crate) use lane::{Answered, IMPATIENT, Lane, Sent};
+pub(crate) use link::{Link, load};

@@ -1,0 +1,221 @@
+//! The task of a connection: it reads, gives answers to those in the line, tells the ear, and writes what callers left to it.
+//!
+//! It runs on the runtime that opened the connection. When it ends, also with that runtime or by a panic of an ear, all who
+//! wait are told, and nothing more is sent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use crate::value::Value;
+
+use super::Broken;
+use super::reply::{Parser, Told};
+use super::shared::Shared;
+use super::slot::Slot;
+use super::socket::{Stream, Window};
+
+/// What a connection hears without having asked.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A message on a channel: the channel, and what was published.
+    Message(Vec<Value>),
+    /// A message that a pattern matched: the pattern, the channel, and what was published.
+    Matched(Vec<Value>),
+    /// The connection is gone.
+    Gone,
+}
+
+/// What is done with it.
+pub(crate) type Ear = Box<dyn Fn(Heard) + Send + Sync>;
+
+pub(super) struct Driver {
+    stream: Stream,
+    shared: Arc<Shared>,
+    ear: Option<Ear>,
+    parser: Parser,
+    read: Window,
+    /// Bytes that were taken to be written, and how many of them were.
+    taken: Vec<u8>,
+    written: usize,
+    /// Has let others run since it found bytes to write.
+    has_waited: bool,
+    replies: Vec<Value>,
+    given: Vec<(Arc<Slot>, Value)>,
+    wakers: Vec<Waker>,
+    is_over: bool,
+}
+
+impl Driver {
+    pub(super) fn new(stream: Stream, shared: Arc<Shared>, ear: Option<Ear>) -> Self {
+        Self {
+            stream,
+            shared,
+            ear,
+            parser: Parser::default(),
+            read: Window::default(),
+            taken: Vec::new(),
+            written: 0,
+            has_waited: false,
+            replies: Vec::new(),
+            given: Vec::new(),
+            wakers: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Reads and writes until there is nothing to do; ready when the connection is over.
+    fn work(&mut self, context: &mut Context<'_>) -> Poll<Broken> {
+        loop {
+            if let Poll::Ready(broken) = self.read(context) {
+                return Poll::Ready(broken);
+            }
+            if self.lets_others_run() {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let is_blocked = match self.write(context) {
+                Poll::Ready(Err(broken)) => return Poll::Ready(broken),
+                Poll::Ready(Ok(())) => false,
+                Poll::Pending => true,
+            };
+            let mut state = self.shared.lock();
+            if !state.out.is_empty() && !is_blocked {
+                continue;
+            }
+            if state.deserted && !is_blocked {
+                return Poll::Ready(Broken::closed());
+            }
+            state.resting = Some(context.waker().clone());
+            self.has_waited = false;
+            return Poll::Pending;
+        }
+    }
+
+    /// Whoever has just been answered is about to send again: what they all have to say goes out in one piece.
+    fn lets_others_run(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_waited, true) && self.taken.is_empty() && !self.shared.lock().out.is_empty()
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        if self.taken.is_empty() {
+            let mut state = self.shared.lock();
+            if state.out.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.taken = state.take_out(std::mem::take(&mut self.taken));
+            state.writing = true;
+        }
+        while let Some(left) = self.taken.get(self.written..).filter(|left| !left.is_empty()) {
+            self.written += ready!(self.stream.poll_write(context, left))?;
+        }
+        ready!(self.stream.poll_flush(context))?;
+        self.taken.clear();
+        self.written = 0;
+        self.shared.lock().writing = false;
+        Poll::Ready(Ok(()))
+    }
+
+    fn read(&mut self, context: &mut Context<'_>) -> Poll<Broken> {
+        loop {
+            match ready!(self.read.poll_fill(&mut self.stream, context)) {
+                Ok(0) => return Poll::Ready(Broken::closed()),
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(error.into()),
+            }
+            let heard = self.hear();
+            // What came before the trouble was an answer nevertheless.
+            if let Err(broken) = self.answer().and(heard) {
+                return Poll::Ready(broken);
+            }
+        }
+    }
+
+    fn hear(&mut self) -> Result<(), Broken> {
+        loop {
+            let (taken, told) = self.parser.next(self.read.bytes())?;
+            self.read.take(taken);
+            match told {
+                Some(Told::Reply(value)) => self.replies.push(value),
+                Some(Told::Push(items)) => self.pushed(items)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn pushed(&mut self, mut items: Vec<Value>) -> Result<(), Broken> {
+        let Some(Value::Bytes(kind)) = items.first() else { return Ok(()) };
+        let tell: fn(Vec<Value>) -> Heard = match &kind[..] {
+            b"message" => Heard::Message,
+            b"pmessage" => Heard::Matched,
+            // This is how such a command is answered.
+            b"subscribe" | b"unsubscribe" | b"psubscribe" | b"punsubscribe" => {
+                self.replies.push(Value::Array(items));
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        items.remove(0);
+        // In the order in which they came.
+        self.answer()?;
+        if let Some(ear) = &self.ear {
+            ear(tell(items));
+        }
+        Ok(())
+    }
+
+    /// Gives what was read to those who wait for it, and then wakes them.
+    fn answer(&mut self) -> Result<(), Broken> {
+        if self.replies.is_empty() {
+            return Ok(());
+        }
+        let mut state = self.shared.lock();
+        let mut is_asked = true;
+        for value in self.replies.drain(..) {
+            let Some(place) = state.line.front_mut() else {
+                is_asked = false;
+                break;
+            };
+            place.left -= 1;
+            if place.left > 0 {
+                self.given.push((Arc::clone(&place.slot), value));
+            } else if let Some(place) = state.line.pop_front() {
+                self.given.push((place.slot, value));
+            }
+        }
+        drop(state);
+        self.wakers.extend(self.given.drain(..).filter_map(|(slot, value)| slot.put(value)));
+        self.wakers.drain(..).for_each(Waker::wake);
+        if is_asked { Ok(()) } else { Err(Broken::Garbage("an answer to nothing")) }
+    }
+
+    fn end(&mut self, broken: &Broken) {
+        self.is_over = true;
+        let line = self.shared.end();
+        line.into_iter().filter_map(|place| place.slot.fail(broken)).for_each(Waker::wake);
+        if let Some(ear) = self.ear.take() {
+            ear(Heard::Gone);
+        }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let driver = self.get_mut();
+        let broken = ready!(driver.work(context));
+        driver.end(&broken);
+        Poll::Ready(())
+    }
+}
+
+// Dropped by its runtime, or by a panic.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.end(&Broken::closed());
+        }
+    }
+}

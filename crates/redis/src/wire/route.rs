@@ -1,0 +1,144 @@
+//! The way to a server: where it is, and how to be let in. Made from a [configuration](crate::RedisConfig) once, and opened for
+//! every connection.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::Poll;
+
+use tokio::net::{TcpStream, UnixStream, lookup_host};
+
+use crate::config::{Address, Secret};
+use crate::value::Value;
+
+use super::driver::Ear;
+use super::socket::{Stream, prepare};
+use super::tls::{Files, Tls};
+use super::{Broken, Command, Packed, Wire};
+
+/// Where a server is, and how to be let in.
+#[derive(Clone)]
+pub(crate) struct Route {
+    address: Address,
+    user: Option<String>,
+    password: Option<Secret>,
+    db: i64,
+    nodelay: bool,
+    tls: Option<Tls>,
+}
+
+impl Route {
+    pub(crate) fn new(address: Address) -> Self {
+        Self { address, user: None, password: None, db: 0, nodelay: true, tls: None }
+    }
+
+    pub(crate) fn login(mut self, user: Option<String>, password: Option<Secret>, db: i64) -> Self {
+        (self.user, self.password, self.db) = (user, password, db);
+        self
+    }
+
+    pub(crate) fn nodelay(mut self, nodelay: bool) -> Self {
+        self.nodelay = nodelay;
+        self
+    }
+
+    /// An error says what is wrong with the certificates, or the name that they are to be for.
+    pub(crate) fn certificates(mut self, files: Files) -> Result<Self, String> {
+        if let Address::Tls(host, _) = &self.address {
+            self.tls = Some(Tls::new(host, files)?);
+        }
+        Ok(self)
+    }
+
+    /// Opens a connection on the current runtime and logs in.
+    pub(crate) async fn open(&self, ear: Option<Ear>) -> Result<Wire, Broken> {
+        let (wire, driver) = Wire::new(self.connect().await?, ear);
+        let greeted = wire.send(&self.hello());
+        let selected = self.select().map(|select| wire.send(&select));
+        // Only now: a server that turns us away says so unasked, and that is to be heard as an answer.
+        drop(tokio::spawn(driver));
+        if let Value::Error(text) = greeted.await?.one() {
+            return Err(unwelcome(text));
+        }
+        match selected {
+            Some(selected) => match selected.await?.one() {
+                Value::Error(text) => Err(Broken::Refused(text)),
+                _ => Ok(wire),
+            },
+            None => Ok(wire),
+        }
+    }
+
+    async fn connect(&self) -> Result<Stream, Broken> {
+        Ok(match (&self.address, &self.tls) {
+            (Address::Unix(path), _) => UnixStream::connect(path).await?.into(),
+            (Address::Tls(host, port), Some(tls)) => tls.connect(self.connect_tcp(host, *port).await?).await?.into(),
+            (Address::Tls(..), None) => return Err(io::Error::other("no certificates were read").into()),
+            (Address::Tcp(host, port), _) => self.connect_tcp(host, *port).await?.into(),
+        })
+    }
+
+    /// To whichever of the host's addresses answers first.
+    async fn connect_tcp(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        let connect = |address: SocketAddr| -> Connecting { Box::pin(TcpStream::connect(address)) };
+        let stream = first(lookup_host((host, port)).await?.map(connect).collect()).await?;
+        prepare(&stream, self.nodelay)?;
+        Ok(stream)
+    }
+
+    // The newer protocol: an inbox may be asked for its server's run on the connection that it listens at.
+    fn hello(&self) -> Packed {
+        let hello = Command::new("HELLO").arg("3");
+        match &self.password {
+            Some(password) => hello.arg("AUTH").arg(self.user.as_deref().unwrap_or("default")).arg(&password.0).into(),
+            None => hello.into(),
+        }
+    }
+
+    fn select(&self) -> Option<Packed> {
+        (self.db != 0).then(|| Command::new("SELECT").arg(self.db.to_string()).into())
+    }
+}
+
+// Servers before 6.0 do not know the word.
+fn unwelcome(text: String) -> Broken {
+    if text.starts_with("ERR unknown command") {
+        Broken::Garbage("it does not speak RESP3")
+    } else {
+        Broken::Refused(text)
+    }
+}
+
+type Connecting = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+
+/// The first that succeeds; the last error if none does.
+async fn first(mut connecting: Vec<Connecting>) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address found for the host");
+    poll_fn(move |context| {
+        let mut at = 0;
+        while let Some(one) = connecting.get_mut(at) {
+            match one.as_mut().poll(context) {
+                Poll::Ready(Ok(stream)) => return Poll::Ready(Ok(stream)),
+                Poll::Ready(Err(error)) => {
+                    last = error;
+                    drop(connecting.remove(at));
+                }
+                Poll::Pending => at += 1,
+            }
+        }
+        if connecting.is_empty() {
+            return Poll::Ready(Err(std::mem::replace(&mut last, io::ErrorKind::NotFound.into())));
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+// The password and the certificates stay out of it.
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route").field("address", &self.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+//! What callers and the [driver](super::driver) of a connection share: bytes to be written, and the line of those who wait.
+//!
+//! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it. Where others are under
+//! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use super::command::Packed;
+use super::driver::{Driver, Ear};
+use super::slot::{Pending, Slot};
+use super::socket::{Stream, Writer};
+
+/// So many bytes are worth a write of their own: the server has begun with them while others are still being written.
+const FULL: usize = 8 << 10;
+
+/// A buffer that has grown beyond this is not kept.
+const KEPT: usize = 1 << 20;
+
+/// A connection. It ends when nobody can send on it and nobody waits for an answer, once all is written.
+#[derive(Clone)]
+pub(crate) struct Wire(Arc<Handle>);
+
+struct Handle(Arc<Shared>);
+
+#[derive(Default)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    gone: AtomicBool,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// To be written, in order.
+    pub(super) out: Vec<u8>,
+    /// Who waits for the next answers, in order.
+    pub(super) line: VecDeque<Place>,
+    /// For callers that write; none where the driver alone can.
+    writer: Option<Writer>,
+    /// Wakes the driver while it rests. Whoever takes it wakes it.
+    pub(super) resting: Option<Waker>,
+    /// The driver has taken bytes that it could not write yet: nobody may write before it has.
+    pub(super) writing: bool,
+    /// Nobody sends any more, and nobody waits.
+    pub(super) deserted: bool,
+    /// Nothing is sent any more.
+    pub(super) ended: bool,
+}
+
+/// Somebody in the line, for so many answers.
+pub(super) struct Place {
+    pub(super) left: usize,
+    pub(super) slot: Arc<Slot>,
+}
+
+impl Wire {
+    /// A connection on this stream, and the task that drives it: nothing is read or written before that runs.
+    pub(super) fn new(stream: Stream, ear: Option<Ear>) -> (Self, Driver) {
+        let shared = Arc::new(Shared::default());
+        shared.lock().writer = stream.writer();
+        (Self(Arc::new(Handle(Arc::clone(&shared)))), Driver::new(stream, shared, ear))
+    }
+
+    /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
+    pub(crate) fn send_one(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, write)
+    }
+
+    /// The same for commands that go out together.
+    pub(crate) fn send(&self, commands: &Packed) -> Pending {
+        self.put(commands.count(), |out| out.extend_from_slice(&commands.bytes))
+    }
+
+    fn put(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        if count == 0 {
+            return Pending::unasked();
+        }
+        match self.0.0.send(count, write) {
+            Some(slot) => Pending::at(slot, self.clone()),
+            None => Pending::unsent(),
+        }
+    }
+
+    /// Whether nothing can be sent any more. What was sent before may have been executed.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.0.gone.load(Ordering::Acquire)
+    }
+}
+
+impl Shared {
+    /// None if it has ended.
+    fn send(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Slot>> {
+        let slot = Slot::new(count);
+        let mut state = self.lock();
+        if state.ended {
+            return None;
+        }
+        let is_idle = state.is_idle();
+        write(&mut state.out);
+        state.line.push_back(Place { left: count, slot: Arc::clone(&slot) });
+        if is_idle || state.is_full() {
+            state.write_now();
+        }
+        let driver = if state.out.is_empty() { None } else { state.resting.take() };
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        Some(slot)
+    }
+
+    /// Ends it for callers, and gives back who waits.
+    pub(super) fn end(&self) -> VecDeque<Place> {
+        let mut state = self.lock();
+        state.ended = true;
+        state.writer = None;
+        state.out = Vec::new();
+        let (line, resting) = (std::mem::take(&mut state.line), state.resting.take());
+        drop(state);
+        drop(resting);
+        self.gone.store(true, Ordering::Release);
+        line
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether nothing is under way, and the driver rests: awake, it would write by itself what it finds.
+    fn is_idle(&self) -> bool {
+        self.line.is_empty() && self.out.is_empty() && !self.writing && self.resting.is_some()
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.len() >= FULL && !self.writing
+    }
+
+    /// Writes what the socket takes now. What it does not take, also because it is broken, is left to the driver.
+    fn write_now(&mut self) {
+        let Some(writer) = &self.writer else { return };
+        if let Ok(written) = writer.try_write(&self.out) {
+            self.out.drain(..written.min(self.out.len()));
+        }
+        if self.out.is_empty() && self.out.capacity() > KEPT {
+            self.out = Vec::new();
+        }
+    }
+
+    /// Gives the bytes to whoever writes them, for an empty buffer.
+    pub(super) fn take_out(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
+        empty.clear();
+        if empty.capacity() > KEPT {
+            empty = Vec::new();
+        }
+        std::mem::replace(&mut self.out, empty)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.deserted = true;
+        let driver = state.resting.take();
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").field("gone", &self.is_gone()).finish_non_exhaustive()
+    }
+}
