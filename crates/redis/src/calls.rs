@@ -124,7 +124,7 @@ fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
     let now = clock::now();
     lane.shared.look_after(now);
     let floor = lane.shared.site.clock.floor(|| now);
-    let write = |out: &mut Vec<u8>| lane.shared.site.codec.write(How::ByDigest, name, &floored(op, floor), out);
+    let write = |out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), out);
     lane.send(now, written(floor, claims(op)), write)
 }
 

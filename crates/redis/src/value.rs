@@ -1,4 +1,6 @@
-//! What a server answers, free of any client: connections turn their own type into [`Value`], and the codec reads it.
+//! What a server answers, free of any connection: the [wire](crate::wire) makes a [`Value`] of its bytes, and the codec reads it.
+
+use crate::wire::{Parser, Told};
 
 /// An answer of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,14 @@ pub enum Value {
 }
 
 impl Value {
+    /// Reads an answer as a server sends it. Nothing unless it is one, and whole.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        match Parser::default().next(bytes) {
+            Ok((taken, Some(Told::Reply(value)))) if taken == bytes.len() => Some(value),
+            _ => None,
+        }
+    }
+
     /// An error as the server worded it, but for what Redis before 7.0 puts around an error in a script: there the word that says
     /// what sort it is stands behind the place where it was raised.
     pub fn error(text: &str) -> Self {

@@ -1,4 +1,4 @@
-//! The codec of the Redis store: a request to bytes, and the server's answer to a reply.
+//! The codec of the Redis store: from a request to the bytes of its command, and from the bytes of an answer to the reply.
 
 use std::hint::black_box;
 
@@ -24,15 +24,14 @@ pub(super) fn claim() {
 pub(super) fn queued() {
     let mut client = Client::new();
     let holder = card(&mut client);
-    let place = [2, 1_000_000, 3, 29_000].map(Value::Int);
-    let answer: Vec<Value> = [Value::Int(5), Value::Int(0)].into_iter().chain(place).chain([holder]).collect();
-    there_and_back(|| (Op::Acquire(client.claim()), Value::Array(answer.clone())));
+    let answer = [b"*7\r\n:5\r\n:0\r\n:2\r\n:1000000\r\n:3\r\n:29000\r\n".to_vec(), string(&holder)].concat();
+    there_and_back(|| (Op::Acquire(client.claim()), answer.clone()));
 }
 
 /// A release, and the short answer to it.
 pub(super) fn release() {
     let mut client = Client::new();
-    there_and_back(|| (requests::release(client.claim().id), Value::Int(1_000_000)));
+    there_and_back(|| (requests::release(client.claim().id), b":1000000\r\n".to_vec()));
 }
 
 /// A renewal, and the short answer to it.
@@ -54,23 +53,30 @@ pub(super) fn pushed() {
     );
 }
 
-fn there_and_back(make: impl FnMut() -> (Op, Value)) {
-    let (codec, name) = (codec(), name());
+fn there_and_back(make: impl FnMut() -> (Op, Vec<u8>)) {
+    let (codec, name, mut sent) = (codec(), name(), Vec::new());
     rounds(make, |(op, answer)| {
-        black_box(codec.call(black_box(&name), black_box(&op)));
+        sent.clear();
+        codec.command(black_box(&name), black_box(&op), black_box(&mut sent));
+        let answer = Value::read(black_box(&answer)).expect("an answer");
         black_box(codec.reply(&op, RUN, answer)).expect("an answer of ours");
     });
 }
 
 /// Time and stamp, as the fast paths answer.
-fn packed() -> Value {
-    Value::Bytes([at(1).lease.millis().to_be_bytes(), at(1).wall.micros().to_be_bytes()].concat())
+fn packed() -> Vec<u8> {
+    string(&[at(1).lease.millis().to_be_bytes(), at(1).wall.micros().to_be_bytes()].concat())
+}
+
+/// A string as a server sends it.
+fn string(bytes: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
 }
 
 /// What an answer shows of a holder: what its claim told, without the secret id.
-fn card(client: &mut Client) -> Value {
+fn card(client: &mut Client) -> Vec<u8> {
     let args = codec().call(&name(), &Op::Acquire(client.claim())).args;
-    Value::Bytes(args.last().map(|card| card[SECRET..].to_vec()).unwrap_or_default())
+    args.last().map(|card| card[SECRET..].to_vec()).unwrap_or_default()
 }
 
 fn codec() -> Codec {

@@ -92,6 +92,11 @@ impl Codec {
         call
     }
 
+    /// Writes [`Codec::call`] as the command that makes it, for a server that has the script.
+    pub fn command(&self, name: &LockName, op: &Op, out: &mut Vec<u8>) {
+        self.write(How::ByDigest, name, op, out);
+    }
+
     /// Writes [`Codec::call`] as the command that makes it.
     pub(crate) fn write(&self, how: How, name: &LockName, op: &Op, out: &mut Vec<u8>) {
         let mut bytes = Bytes::begin(how, script(op), out);

@@ -35,6 +35,7 @@ mod tls;
 pub(crate) use broken::Broken;
 pub(crate) use command::{Command, Frame, Packed};
 pub(crate) use driver::{Ear, Heard};
+pub(crate) use reply::{Parser, Told};
 pub(crate) use route::Route;
 pub(crate) use shared::Wire;
 pub(crate) use slot::{Answers, Pending};

@@ -25,7 +25,7 @@ const ROOM: usize = 64;
 
 /// What a server sends.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(crate) enum Told {
     /// The answer to a command.
     Reply(Value),
     /// What no command asked for: its kind, and what belongs to it.
@@ -34,7 +34,7 @@ pub(super) enum Told {
 
 /// Reads one thing after the other.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(crate) struct Parser {
     open: Vec<List>,
     /// Bytes of the answer that is being read.
     size: usize,
@@ -63,7 +63,7 @@ enum Token {
 impl Parser {
     /// Reads from the start of `bytes`, and says how many it took. It takes whole tokens alone; with more bytes behind those that
     /// it left, it goes on.
-    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<(usize, Option<Told>), Broken> {
+    pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<(usize, Option<Told>), Broken> {
         let mut taken = 0;
         while let Some((length, token)) = token(bytes.get(taken..).unwrap_or_default())? {
             taken += length;
