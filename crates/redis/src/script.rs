@@ -65,7 +65,7 @@ impl Script {
     pub fn text(self) -> &'static str {
         match self {
             Self::Acquire => engine!(["acquire_head", "join"], ["audit", "claim", "acquire"]),
-            Self::Renew => engine!(["renew_fast", "renew_head"], ["renew"]),
+            Self::Renew => engine!(["renew_fast", "renew_head", "renew_line"], ["renew"]),
             Self::Heartbeat => engine!([], ["heartbeat"]),
             Self::Release => engine!(["release_head", "hand_off"], ["audit", "claim", "release"]),
             Self::Upgrade => engine!([], ["audit", "claim", "upgrade"]),

@@ -214,6 +214,21 @@ fn no_fast_path_takes_a_record_with_an_audit() {
 }
 
 #[test]
+fn whoever_queues_again_finds_its_place_behind_one_that_was_left() {
+    let mut both = Both::new();
+    let [first, second, gone] = [1, 2, 3].map(|number| both.join(number, Mode::Exclusive, 10_000));
+    both.apply(&release(gone));
+    let again = both.claim(1, Mode::Exclusive, 10_000);
+    let back = again.id;
+    both.apply(&Op::Release(Release { id: first, not_after: None, again: Some(Box::new(again)) }));
+    both.join(3, Mode::Exclusive, 10_000);
+    both.apply(&release(second));
+    both.apply(&release(back));
+    let Body::Record(Some(view)) = both.apply(&Op::Inspect).body else { panic!("there is a record") };
+    assert_eq!((view.holders.len(), view.waiters.len()), (1, 0));
+}
+
+#[test]
 fn marks_that_were_over_stay_over_when_the_clock_steps_back() {
     let mut both = Both::new();
     let claims: Vec<_> = (0..3).map(|number| both.claim(number, Mode::Shared, 1_000)).collect();

@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 58] = [
+const MISTAKES: [(&str, &str); 66] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -33,8 +33,18 @@ const MISTAKES: [(&str, &str); 58] = [
     // handing over
     ("length > 0 and not linked", "length > 0"),
     ("and (struct.unpack('>I8', lives[2])) > now", ""),
-    ("struct.pack('>I8I8I4', ends, span, entries - 1)", "struct.pack('>I8I8I4', ends, span, entries)"),
+    ("head + 1, entries - 1\n", "head + 1, entries\n"),
     ("math.max(now, till, late, latest, lively)", "math.max(now, till, late, latest)"),
+    // handing over and standing in line again
+    ("(waiting == 1 or tail == place - 1)", "true"),
+    (" and not lives[4] and not lives[5]", ""),
+    ("if others > 0 and was >= c_ends then", "if others > 0 then"),
+    ("c_ends, c_span, others + 1)", "c_ends, c_span, others)"),
+    ("(waiting == 0 or (c_fair == 1 and fairs == 0))", "(waiting == 0)"),
+    // renewing with a line behind
+    ("if waiting == 0 or life and (struct.unpack('>I8', life)) > now then", "if true then"),
+    ("mode == 0 and upgrading == 0 and expires", "upgrading == 0 and expires"),
+    ("return {now, 0, 1, own, left, waiting,", "return {now, 0, 1, own, left, head,"),
     // holders
     ("if h and h.till <= now then", "if h and h.till < now then"),
     ("r.n < r.sharers", "r.n <= r.sharers"),
