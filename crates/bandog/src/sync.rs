@@ -15,6 +15,11 @@ mod real {
     pub(crate) use getrandom::fill as random;
     pub(crate) use tokio::runtime::{Handle, Runtime};
 
+    /// Whether threads of its own run its tasks.
+    pub(crate) fn has_workers(runtime: &Handle) -> bool {
+        runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread
+    }
+
     pub(crate) fn runtime() -> std::io::Result<Runtime> {
         tokio::runtime::Builder::new_current_thread().enable_all().build()
     }

@@ -21,7 +21,7 @@ use super::{Cohort, Driver, inline};
 use crate::blocking::is_blocking;
 use crate::error::store_kind;
 use crate::signals::Phase;
-use crate::sync::Handle;
+use crate::sync::{Handle, has_workers};
 
 impl Driver {
     pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, action: Action) {
@@ -70,6 +70,12 @@ impl Driver {
     fn home(&self) -> Option<Handle> {
         let runtime = Handle::try_current().ok()?;
         (!is_blocking() && !self.keeper.runs_on(&runtime)).then_some(runtime)
+    }
+
+    /// Whether a request that nobody waits for may be left to the caller's runtime: its workers go on with it whatever the caller
+    /// does next. A runtime of one thread stands still as soon as nobody blocks on it.
+    pub(crate) fn goes_on_here(&self) -> bool {
+        !self.capabilities.in_process && self.home().as_ref().is_some_and(has_workers)
     }
 
     pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {

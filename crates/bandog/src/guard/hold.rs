@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bandog_core::holder::{HolderId, PublicId};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Released, Slip, Why, Word};
+use bandog_core::lock::{Grip, HoldState, Lane, LossReason, Machine, Released, Slip, Why, Word};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
@@ -366,9 +366,10 @@ impl Hold {
         }
         let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
+        let lane = if listen || self.handle.goes_on_here() { Lane::Claims } else { Lane::Renewals };
         let released = self.handle.release_at(now, &self.cohort, state, (grip, heard), |machine| {
             if admitted {
-                return machine.handle_last_release(now, grip, listen);
+                return machine.handle_last_release(now, grip, lane, listen);
             }
             machine.handle_abandon(now, grip);
             Released::Now(Ok(()))

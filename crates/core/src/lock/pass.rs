@@ -69,11 +69,13 @@ impl Machine {
         if self.leave(grip) {
             return Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))));
         }
-        self.handle_last_release(now, grip, listen)
+        let lane = if listen { Lane::Claims } else { Lane::Renewals };
+        self.handle_last_release(now, grip, lane, listen)
     }
 
-    /// The same for a guard that is known to be the only one: nobody has entered again.
-    pub fn handle_last_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
+    /// The same for a guard that is known to be the only one: nobody has entered again. It goes by `lane`: on the same one it
+    /// comes before whatever is claimed next.
+    pub fn handle_last_release(&mut self, now: Moment, grip: Grip, lane: Lane, listen: bool) -> Released {
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
         let (over, watched) = (hold.loss.is_none() && hold.deadline() <= now, hold.care.is_some());
         if watched {
@@ -82,7 +84,6 @@ impl Machine {
         if over {
             self.lose(now, grip, LossReason::Expired);
         }
-        let lane = if listen { Lane::Claims } else { Lane::Renewals };
         if let Some(reason) = self.holds.get(grip.0).and_then(|hold| hold.loss.as_deref()).cloned() {
             self.let_go(now, grip, lane);
             return Released::Now(Err(Why::Lost(reason)));

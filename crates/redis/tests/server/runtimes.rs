@@ -52,6 +52,39 @@ fn schedule_16_a_guard_left_in_a_dead_runtime_is_released() {
     drop(other.block_on(async { soon("the lock", locks.mutex("job").acquire()).await.unwrap() }));
 }
 
+/// Calls of a command so far, those of scripts included.
+fn calls(server: &Server, command: &str) -> usize {
+    let stats: String = server.run("INFO commandstats");
+    let calls = stats.split(&format!("cmdstat_{command}:calls=")).nth(1).and_then(|rest| rest.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[test]
+fn what_a_dropped_guard_gives_back_is_there_for_the_next_claim() {
+    if is_missing() {
+        return;
+    }
+    const PAIRS: usize = 200;
+    let server = Server::start();
+    let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let locks = workers.block_on(Locks::connect(&server.url())).unwrap();
+    let pairs = |count: usize| {
+        let locks = locks.clone();
+        workers.block_on(workers.spawn(async move {
+            for _ in 0..count {
+                drop(soon("the lock", locks.mutex("job").acquire()).await.unwrap());
+            }
+        }))
+    };
+    // With the first, a connection for news is opened and tried.
+    pairs(1).unwrap();
+    let (pushes, scripts) = (calls(&server, "publish"), calls(&server, "evalsha"));
+    pairs(PAIRS).unwrap();
+    // A claim that overtook the release before it would stand in line behind itself, and be told that it holds.
+    assert_eq!(calls(&server, "publish"), pushes);
+    assert!(calls(&server, "evalsha") >= scripts + 2 * PAIRS - 1);
+}
+
 #[test]
 fn schedule_26_a_busy_runtime_keeps_its_lease() {
     if is_missing() {
