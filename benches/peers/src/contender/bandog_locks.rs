@@ -9,6 +9,8 @@ use crate::peer::{Mode, Peer, words};
 pub(crate) struct Bandog {
     locks: Locks,
     fair: bool,
+    /// Guards are dropped, and nobody waits for the release.
+    drops: bool,
     owner: Owner,
 }
 
@@ -34,7 +36,8 @@ impl Peer for Bandog {
 
     async fn open(game: &Game) -> Result<Self, String> {
         let locks = Locks::connect(&game.url).await.map_err(words)?;
-        Ok(Self { locks, fair: game.peer == "bandog-fair", owner: Owner::new() })
+        let (fair, drops) = (game.peer == "bandog-fair", game.peer == "bandog-dropped");
+        Ok(Self { locks, fair, drops, owner: Owner::new() })
     }
 
     fn lock(&self, name: &str, mode: Mode) -> Result<Lock, String> {
@@ -64,6 +67,10 @@ impl Peer for Bandog {
 
     async fn release(&self, guard: Guard) -> Result<(), String> {
         match guard {
+            guard if self.drops => {
+                drop(guard);
+                Ok(())
+            }
             Guard::Alone(guard) => guard.release().await,
             Guard::Read(guard) => guard.release().await,
             Guard::Write(guard) => guard.release().await,

@@ -39,7 +39,7 @@ fn begin(game: &Game) -> Result<(), String> {
 
 async fn begin_async(game: &Game) -> Result<(), String> {
     match game.peer.as_str() {
-        "bandog" | "bandog-fair" => play::play::<bandog_locks::Bandog>(game).await,
+        "bandog" | "bandog-fair" | "bandog-dropped" => play::play::<bandog_locks::Bandog>(game).await,
         "bare" => play::play::<bare::Bare>(game).await,
         "tokio" => play::play::<rust_peers::Tokio>(game).await,
         "rslock" => play::play::<rust_peers::Rslock>(game).await,

@@ -12,7 +12,7 @@ pub(crate) const USAGE: &str = "benches/peers/run [OPTIONS]
   --rounds N        so many rounds instead of 5
   --json FILE       all numbers
   --report DIR      tables and plots, as Markdown and SVG
-  --from FILE       plays nothing: makes the report of an earlier FILE
+  --from FILE       plays nothing: makes the report of an earlier FILE; may be given again for one that was played in parts
   --list            names scenarios and contenders";
 
 /// What to do.
@@ -25,7 +25,7 @@ pub(crate) struct Task {
     pub(crate) contenders: Vec<Contender>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) report: Option<PathBuf>,
-    pub(crate) from: Option<PathBuf>,
+    pub(crate) from: Vec<PathBuf>,
 }
 
 pub(crate) fn read() -> Result<Task, String> {
@@ -34,7 +34,7 @@ pub(crate) fn read() -> Result<Task, String> {
     let installed = Installed { sources: folder("PEERS_SOURCES")?, work: folder("PEERS_WORK")? };
     let (scenarios, contenders) = (Vec::new(), Vec::new());
     let mut task =
-        Task { installed, quick: false, rounds: 0, scenarios, contenders, json: None, report: None, from: None };
+        Task { installed, quick: false, rounds: 0, scenarios, contenders, json: None, report: None, from: Vec::new() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a word behind it\n{USAGE}"));
@@ -45,7 +45,7 @@ pub(crate) fn read() -> Result<Task, String> {
             "--rounds" => task.rounds = value()?.parse().map_err(|_| "--rounds needs a number".to_owned())?,
             "--json" => task.json = Some(value()?.into()),
             "--report" => task.report = Some(value()?.into()),
-            "--from" => task.from = Some(value()?.into()),
+            "--from" => task.from.push(value()?.into()),
             "--list" => return Err(list()),
             _ => return Err(format!("{word}?\n{USAGE}")),
         }

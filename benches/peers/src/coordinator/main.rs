@@ -32,8 +32,10 @@ fn main() -> ExitCode {
 }
 
 fn begin(task: args::Task) -> Result<(), String> {
-    let record = match &task.from {
-        Some(path) => record::read(path)?,
+    let record = match task.from.split_first() {
+        Some((first, others)) => {
+            others.iter().try_fold(record::read(first)?, |all, part| all.with(record::read(part)?))?
+        }
         None => campaign::run(&task)?,
     };
     match &task.report {

@@ -22,6 +22,28 @@ pub(crate) struct Record {
     pub(crate) scenarios: Vec<Played>,
 }
 
+impl Record {
+    /// One run that was played in parts. What one part has played, the other has not.
+    pub(crate) fn with(mut self, part: Self) -> Result<Self, String> {
+        if (&self.commit, self.rounds, &self.machine) != (&part.commit, part.rounds, &part.machine) {
+            return Err(format!(
+                "not parts of one run: {} and {} differ in commit, rounds or machine",
+                self.commit, part.commit
+            ));
+        }
+        if let Some(twice) = part.scenarios.iter().find(|played| self.scenarios.iter().any(|own| own.id == played.id)) {
+            return Err(format!(
+                "{} was played in two of the parts: which one counts is not for this tool to choose",
+                twice.id
+            ));
+        }
+        self.took_seconds += part.took_seconds;
+        self.versions.extend(part.versions);
+        self.scenarios.extend(part.scenarios);
+        Ok(self)
+    }
+}
+
 /// A scenario.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Played {

@@ -79,6 +79,21 @@ const LOCKS: &[&str] = &[
     "python-redis-lock",
     "redlock",
 ];
+/// The same for a lock that is free, where being fair makes no difference, but dropping a guard does: nobody waits for its
+/// release.
+const FREE: &[&str] = &[
+    "bandog",
+    "bandog-dropped",
+    "rslock",
+    "rlock",
+    "async-redis-lock",
+    "redisson",
+    "redisson-fair",
+    "redsync",
+    "redis-py",
+    "python-redis-lock",
+    "redlock",
+];
 /// Everybody with a lock that readers share, or can be used by readers one after the other.
 const READERS: &[&str] = &[
     "bandog",
@@ -111,7 +126,7 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
 }
 
 const fn delayed(id: &'static str, title: &'static str, delay_us: u32) -> Scenario {
-    Scenario { id, letter: 'j', title, delay_us: Some(delay_us), floors: &["raw", "bare"], ..PLAIN }
+    Scenario { id, letter: 'j', title, delay_us: Some(delay_us), floors: &["raw", "bare"], locks: FREE, ..PLAIN }
 }
 
 const fn held(id: &'static str, title: &'static str, tasks: usize, ms: u32, patience: u32) -> Scenario {
@@ -127,6 +142,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         title: "a free lock, one task",
         apart: true,
         floors: &["raw", "bare", "flock", "flock-syscall", "tokio"],
+        locks: FREE,
         ..PLAIN
     },
     Scenario {
@@ -168,6 +184,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         main: Main::Rate,
         tasks: 64,
         floors: &["pipelined", "bare", "tokio"],
+        locks: FREE,
         ..PLAIN
     },
     Scenario {
@@ -177,6 +194,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         main: Main::Rate,
         tasks: 512,
         floors: &["pipelined", "bare", "tokio"],
+        locks: FREE,
         ..PLAIN
     },
     Scenario { id: "reenter", letter: 'f', title: "re-entry", play: "reenter", ..PLAIN },
