@@ -360,7 +360,7 @@ impl Driver {
     }
 
     fn all_cohorts(&self) -> Vec<Arc<Cohort>> {
-        self.cohorts.iter().flat_map(|shard| in_shard(shard)).collect()
+        self.cohorts.iter().flat_map(in_shard).collect()
     }
 
     fn knows(&self, name: &LockName) -> bool {
