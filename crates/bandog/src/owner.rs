@@ -67,7 +67,7 @@ impl Owner {
 }
 
 pub(crate) fn fresh_id() -> OwnerId {
-    OwnerId(NEXT.fetch_add(1, Ordering::Relaxed))
+    OwnerId::new(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 pub(crate) fn ambient() -> Option<OwnerId> {

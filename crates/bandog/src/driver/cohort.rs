@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) machine: Machine,
     onlookers: Onlookers,
     pub(super) timer: Option<Timer>,
-    unsettled: usize,
+    unsettled: u32,
     /// No longer in the map: look the name up again.
     pub(super) retired: bool,
 }
@@ -101,8 +101,10 @@ pub(super) struct Wanted {
     pub(super) actions: Vec<Action>,
     /// The new time of the timer, if it must come earlier.
     pub(super) timer: Option<Moment>,
-    /// By how many the releases to come and under way have grown.
-    pub(super) unsettled: isize,
+    /// By how many the releases to come and under way have become more.
+    pub(super) begun: u32,
+    /// By how many they have become fewer.
+    pub(super) settled: u32,
 }
 
 /// Somebody to be told of a loss, or that there will be none any more.
@@ -260,9 +262,10 @@ impl State {
             actions.push(action);
         }
         let stale = self.tidy();
-        let unsettled = self.machine.unsettled();
-        let grown = unsettled.cast_signed() - std::mem::replace(&mut self.unsettled, unsettled).cast_signed();
-        Wanted { wakers, told, stale, actions, timer: self.timer_change(now), unsettled: grown }
+        let unsettled = u32::try_from(self.machine.unsettled()).unwrap_or(u32::MAX);
+        let before = std::mem::replace(&mut self.unsettled, unsettled);
+        let (begun, settled) = (unsettled.saturating_sub(before), before.saturating_sub(unsettled));
+        Wanted { wakers, told, stale, actions, timer: self.timer_change(now), begun, settled }
     }
 
     /// Frees the room that only waiting needs.

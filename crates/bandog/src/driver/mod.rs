@@ -16,6 +16,7 @@ mod inline;
 mod janitor;
 mod keeper;
 mod mailbox;
+mod named;
 mod report;
 mod round;
 #[cfg(all(test, shuttle))]
@@ -26,7 +27,7 @@ mod told;
 pub(crate) mod tracked;
 mod watchdog;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
@@ -54,6 +55,7 @@ use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
 use mailbox::Mailbox;
+use named::{Cohorts, Named};
 pub(crate) use stay::Stays;
 use told::Told;
 pub(crate) use watchdog::Watchdog;
@@ -78,7 +80,7 @@ pub(crate) struct Driver {
     keeper: Keeper,
     pub(crate) watchdog: Watchdog,
     mailbox: Arc<Mailbox>,
-    cohorts: [Mutex<HashMap<LockName, Arc<Cohort>>>; SHARDS],
+    cohorts: [Mutex<Cohorts>; SHARDS],
     hasher: RandomState,
     /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
     detached: Mutex<BTreeSet<u64>>,
@@ -259,12 +261,12 @@ impl Driver {
         if let Some(at) = wanted.timer {
             state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
-        if wanted.unsettled > 0 {
-            self.janitor.begun(wanted.unsettled.unsigned_abs());
+        if wanted.begun > 0 {
+            self.janitor.begun(wanted.begun as usize);
         }
         drop(state);
-        if wanted.unsettled < 0 {
-            self.janitor.settled(wanted.unsettled.unsigned_abs());
+        if wanted.settled > 0 {
+            self.janitor.settled(wanted.settled as usize);
         }
         if !wanted.told.is_empty() {
             self.tell(cohort, wanted.told);
@@ -299,7 +301,7 @@ impl Driver {
 
     fn cohort(&self, name: &LockName) -> Arc<Cohort> {
         let mut shard = self.shard(name);
-        if let Some(cohort) = shard.get(name) {
+        if let Some(Named(cohort)) = shard.get(name) {
             return Arc::clone(cohort);
         }
         let seed = self.hasher.hash_one(name);
@@ -311,7 +313,7 @@ impl Driver {
             machine.handle_close(self.clock.now());
         }
         let cohort = Arc::new(Cohort::new(name.clone(), machine));
-        shard.insert(name.clone(), Arc::clone(&cohort));
+        shard.insert(Named(Arc::clone(&cohort)));
         cohort
     }
 
@@ -343,7 +345,7 @@ impl Driver {
         }
     }
 
-    fn shard(&self, name: &LockName) -> MutexGuard<'_, HashMap<LockName, Arc<Cohort>>> {
+    fn shard(&self, name: &LockName) -> MutexGuard<'_, Cohorts> {
         // Names mostly differ in their last letters. A poor spread costs contention, nothing else.
         let spread = name.as_str().bytes().rev().take(4).fold(0, |sum, byte| sum * 5 + usize::from(byte));
         lock(&self.cohorts[spread % SHARDS])
@@ -358,11 +360,11 @@ impl Driver {
     }
 
     fn all_cohorts(&self) -> Vec<Arc<Cohort>> {
-        self.cohorts.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect()
+        self.cohorts.iter().flat_map(in_shard).collect()
     }
 
     fn knows(&self, name: &LockName) -> bool {
-        self.shard(name).contains_key(name)
+        self.shard(name).contains(name)
     }
 }
 
@@ -376,6 +378,11 @@ impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Debug::fmt(&**self, f)
     }
+}
+
+/// Looked up before anything is done with them: what is done may need the shard.
+fn in_shard(shard: &Mutex<Cohorts>) -> Vec<Arc<Cohort>> {
+    lock(shard).iter().map(|Named(cohort)| Arc::clone(cohort)).collect()
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

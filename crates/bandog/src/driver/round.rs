@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Lane, Tally};
+use bandog_core::lock::{Action, Lane, Machine, Tally};
 use bandog_core::store::{Pulse, Store, StoreError, Way as Which};
 use bandog_core::time::Moment;
 use tokio::sync::oneshot;
@@ -20,7 +20,7 @@ use super::calls::first;
 use super::health::Reach;
 use super::keeper::Letter;
 use super::shield::shielded;
-use super::{Cohort, Driver, lock};
+use super::{Cohort, Driver, in_shard};
 use crate::clock::Clock;
 use crate::signals::{Check, Link, Strategy};
 
@@ -112,8 +112,7 @@ impl Driver {
         let (mut sum, mut bytes, mut letters) = (Tally::default(), 0, Vec::new());
         let part = self.part();
         for shard in &self.cohorts {
-            let cohorts: Vec<Arc<Cohort>> = lock(shard).values().cloned().collect();
-            for cohort in cohorts {
+            for cohort in in_shard(shard) {
                 let since = if part.has(|| self.hasher.hash_one(cohort.name())) { since } else { Duration::MAX };
                 let (tally, size) = self.check_cohort(now, since, &cohort, &mut letters);
                 sum.holds += tally.holds;
@@ -148,7 +147,8 @@ impl Driver {
             state.machine.handle_task_ended(now, grip);
         }
         let tally = state.machine.handle_round(now, since);
-        let bytes = size_of::<Cohort>() + cohort.name().as_str().len() + state.machine.footprint();
+        let around = size_of::<Cohort>() - size_of::<Machine>();
+        let bytes = around + cohort.name().as_str().len() + state.machine.footprint();
         let wanted = state.drain(now, self.store.as_ref());
         for action in self.settle(cohort, state, wanted) {
             match action {

@@ -1,6 +1,7 @@
 //! What the driver puts into the machine, and what comes of it: asks, slips, outcomes.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +58,20 @@ impl Default for Settings {
 
 /// Who asks, here in this process; the store never sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OwnerId(pub u64);
+pub struct OwnerId(NonZeroU64);
+
+impl OwnerId {
+    /// The owner of that number, for every number but the last there is.
+    ///
+    /// ```
+    /// use bandog_core::lock::OwnerId;
+    /// assert_ne!(OwnerId::new(0), OwnerId::new(1));
+    /// assert_eq!(size_of::<Option<OwnerId>>(), 8, "nobody takes no room");
+    /// ```
+    pub fn new(number: u64) -> Self {
+        Self(NonZeroU64::MIN.saturating_add(number))
+    }
+}
 
 /// A wish for the lock.
 #[derive(Debug, Clone, PartialEq)]

@@ -26,6 +26,8 @@ use super::{
 /// One hold in the store and its use in this process.
 #[derive(Debug)]
 pub(super) struct Hold {
+    /// Its number among the holds of this lock, given by [`Holds`](super::holds::Holds).
+    pub(super) born: u32,
     /// Of the client's ids: what the store knows it by.
     pub(super) seq: u64,
     pub(super) stamp: Stamp,
@@ -33,15 +35,16 @@ pub(super) struct Hold {
     /// The token that its guard was given first; it may have been exchanged or taken again since.
     pub(super) origin: Token,
     pub(super) mode: Mode,
-    pub(super) lease: Lease,
     pub(super) word: Word,
     pub(super) owner: Option<OwnerId>,
     pub(super) keeping: Keeping,
     pub(super) loss: Option<Box<LossReason>>,
     /// Whether the store has said that it was revoked and has ended: there is nothing to release.
     pub(super) ended: bool,
-    /// The slip that was granted but not yet picked up, and by when it should be.
-    pub(super) unpicked: Option<(Slip, Moment)>,
+    /// The slip that was granted last.
+    granted: Slip,
+    /// By when that should be picked up; [`FAR`](Moment::FAR) once it was.
+    pick_by: Moment,
     pub(super) since: Moment,
     pub(super) recovery: Recovery,
     pub(super) care: Option<Box<Care>>,
@@ -49,8 +52,8 @@ pub(super) struct Hold {
     pub(super) seen: Moment,
     /// Whether the watchdog has found something that a renewal repairs.
     pub(super) repairing: bool,
-    /// Not-after of an acquire whose answer is still out: a push overtook it.
-    pub(super) unanswered: Option<LeaseTime>,
+    /// Not-after of an acquire whose answer is still out: a push overtook it. Boxed, since that is rare.
+    pub(super) unanswered: Option<Box<LeaseTime>>,
     /// Whether the store has confirmed the full lease yet.
     pub(super) confirmed: bool,
     /// Whether a renewal that may confirm it is under way.
@@ -65,6 +68,14 @@ pub(super) struct Hold {
 impl Hold {
     pub(super) fn token(&self) -> Token {
         self.stamp.token(self.local)
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        self.keeping.terms().lease()
+    }
+
+    pub(super) fn unanswered(&self) -> Option<LeaseTime> {
+        self.unanswered.as_deref().copied()
     }
 
     pub(super) fn state(&self, now: Moment) -> HoldState {
@@ -96,7 +107,16 @@ impl Hold {
     }
 
     pub(super) fn pick_up(&mut self) {
-        self.unpicked = None;
+        self.pick_by = Moment::FAR;
+    }
+
+    pub(super) fn is_picked_up(&self) -> bool {
+        self.pick_by == Moment::FAR
+    }
+
+    /// The slip that was granted but not yet picked up, and by when it should be.
+    pub(super) fn unpicked(&self) -> Option<(Slip, Moment)> {
+        (!self.is_picked_up()).then_some((self.granted, self.pick_by))
     }
 
     /// When something must be done about this hold.
@@ -105,8 +125,7 @@ impl Hold {
             return Moment::FAR;
         }
         let overdue = self.max_hold().map_or(Moment::FAR, |max| self.since + max);
-        let pick_by = self.unpicked.map_or(Moment::FAR, |(_, by)| by);
-        self.keeping.next().at().min(overdue).min(pick_by)
+        self.keeping.next().at().min(overdue).min(self.pick_by)
     }
 
     /// Hands the hold to a waiter.
@@ -117,7 +136,7 @@ impl Hold {
         self.since = now;
         self.care = Care::of(now, ask);
         self.recovery = ask.recovery;
-        self.unpicked = Some((slip, now + pick_within));
+        (self.granted, self.pick_by) = (slip, now + pick_within);
     }
 }
 
@@ -139,7 +158,7 @@ impl Machine {
     pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
         let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
         let Some(claim) = self.bustle.claims.remove(&seq) else { return };
-        let fresh = self.fresh_hold(now, &claim, &ask, landing);
+        let fresh = self.fresh_hold(now, &claim, (slip, &ask), landing);
         // Whoever was in the way has left it.
         self.bustle.blocker = None;
         if let Taker::Upgrade(_, grip) = claim.taker {
@@ -162,26 +181,27 @@ impl Machine {
         self.attend(now, key);
     }
 
-    fn fresh_hold(&self, now: Moment, claim: &Claiming, ask: &Ask, landing: &Landing) -> Hold {
+    fn fresh_hold(&self, now: Moment, claim: &Claiming, (slip, ask): (Slip, &Ask), landing: &Landing) -> Hold {
         Hold {
+            born: 0,
             seq: claim.id.seq,
             stamp: landing.stamp,
             local: claim.local,
             origin: landing.stamp.token(claim.local),
             mode: claim.mode,
-            lease: ask.lease(),
             word: Word::locked(),
             owner: ask.owner,
             keeping: Keeping::new(ask.terms, counted_from(now, landing.sent), landing.remaining),
             loss: None,
             ended: false,
-            unpicked: None,
+            granted: slip,
+            pick_by: Moment::FAR,
             since: now,
             care: None,
             seen: landing.sent,
             repairing: false,
             recovery: ask.recovery,
-            unanswered: claim.run.is_none().then_some(claim.not_after),
+            unanswered: claim.run.is_none().then(|| Box::new(claim.not_after)),
             confirmed: landing.remaining >= ask.lease().length(),
             confirming: false,
             run: claim.run,
@@ -193,9 +213,9 @@ impl Machine {
     /// An upgrade went through: the guard keeps its grip, the hold behind it is another.
     pub(super) fn exchange(&mut self, grip: Grip, fresh: Hold) {
         if let Some(hold) = self.holds.get_mut(grip.0) {
-            let (word, owner, since) = (hold.word, hold.owner, hold.since);
+            let (born, word, owner, since) = (hold.born, hold.word, hold.owner, hold.since);
             let (care, recovery, origin) = (hold.care.take(), hold.recovery, hold.origin);
-            *hold = Hold { word, owner, since, care, recovery, origin, ..fresh };
+            *hold = Hold { born, word, owner, since, care, recovery, origin, ..fresh };
         }
     }
 
@@ -221,7 +241,7 @@ impl Machine {
         let owner = ask.owner.filter(|_| !self.closed)?;
         // A grant that was not picked up may yet go to another: nobody is inside.
         let whose = |hold: &Hold| hold.owner == Some(owner) || (ask.reentrant && zoo::has(Bug::ReentryByAnybody));
-        let inside = |hold: &Hold| whose(hold) && !hold.is_lost(now) && hold.unpicked.is_none();
+        let inside = |hold: &Hold| whose(hold) && !hold.is_lost(now) && hold.is_picked_up();
         let own = |hold: &Hold| inside(hold) && hold.mode.kind() == ask.mode.kind();
         let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
         if matches!(ask.mode, Mode::Permits { .. }) {
@@ -285,13 +305,13 @@ impl Machine {
             return self.lose_for_good(grip, reason);
         };
         hold.loss = Some(Box::new(reason.clone()));
-        let picked_up = hold.unpicked.is_none();
+        let picked_up = hold.is_picked_up();
         if picked_up {
             self.note_found(grip, &reason);
         }
         self.end_upgrade(now, grip, &reason);
         let Some(hold) = self.holds.get(grip.0) else { return };
-        if let Some((slip, _)) = hold.unpicked {
+        if let Some((slip, _)) = hold.unpicked() {
             self.return_to_wait(now, slip, grip);
         } else {
             let lost = Lost {
@@ -353,7 +373,7 @@ impl Machine {
         for (key, hold) in self.holds.iter_mut() {
             if hold.run.replace(run).is_some_and(|known| known != run) {
                 hold.doubted = true;
-                let seen = hold.loss.is_none() && hold.unpicked.is_none();
+                let seen = hold.loss.is_none() && hold.is_picked_up();
                 if seen && !std::mem::replace(&mut hold.uncertain, true) {
                     self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
                 }

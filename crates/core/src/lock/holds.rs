@@ -1,4 +1,6 @@
 //! The holds of one lock, under keys that are never used twice: a guard that outlives its hold grips nothing.
+//!
+//! Most locks never have a second hold, so the first has its place in the machine itself.
 
 use slab::Slab;
 
@@ -6,61 +8,83 @@ use crate::zoo::{self, Bug};
 
 use super::hold::Hold;
 
-/// A place in the slab, and the number of the hold that has it.
+/// The place of a hold, and its number: place 0 is the first, the others are those of the slab.
 pub(super) type HoldKey = u64;
 
 const INDEX_BITS: u32 = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    slab: Slab<(u32, Hold)>,
+    first: Option<Hold>,
+    /// Boxed: hardly ever there.
+    others: Option<Box<Slab<Hold>>>,
     /// How many holds there were.
     born: u32,
 }
 
 impl Holds {
-    pub(super) fn insert(&mut self, hold: Hold) -> HoldKey {
-        if self.slab.capacity() == 0 {
-            // Most locks never have a second hold: the first gets exactly the room it needs.
-            self.slab.reserve_exact(1);
-        }
+    pub(super) fn insert(&mut self, mut hold: Hold) -> HoldKey {
         self.born = self.born.wrapping_add(1);
-        key(self.slab.insert((self.born, hold)), self.born)
+        hold.born = self.born;
+        if self.first.is_none() {
+            self.first = Some(hold);
+            return key(0, self.born);
+        }
+        key(self.others.get_or_insert_default().insert(hold) + 1, self.born)
     }
 
     pub(super) fn get(&self, key: HoldKey) -> Option<&Hold> {
-        self.slab.get(index(key)).filter(|(born, _)| *born == birth(key)).map(|(_, hold)| hold)
+        let hold = match index(key) {
+            0 => self.first.as_ref(),
+            place => self.others.as_ref()?.get(place - 1),
+        };
+        hold.filter(|hold| hold.born == birth(key))
     }
 
     pub(super) fn get_mut(&mut self, key: HoldKey) -> Option<&mut Hold> {
-        let same = |born: u32| born == birth(key) || zoo::has(Bug::RenewalOfAnother);
-        self.slab.get_mut(index(key)).filter(|(born, _)| same(*born)).map(|(_, hold)| hold)
+        let hold = match index(key) {
+            0 => self.first.as_mut(),
+            place => self.others.as_mut()?.get_mut(place - 1),
+        };
+        hold.filter(|hold| hold.born == birth(key) || zoo::has(Bug::RenewalOfAnother))
     }
 
     pub(super) fn remove(&mut self, key: HoldKey) -> Option<Hold> {
         self.get(key)?;
-        let (_, hold) = self.slab.remove(index(key));
-        if self.slab.is_empty() {
-            // An idle lock should weigh as little as possible.
-            self.slab = Slab::new();
+        match index(key) {
+            0 => self.first.take(),
+            place => {
+                let hold = self.others.as_mut()?.try_remove(place - 1);
+                // A lock that is left in peace should weigh as little as possible.
+                self.others.take_if(|others| others.is_empty());
+                hold
+            }
         }
-        Some(hold)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (HoldKey, &Hold)> {
-        self.slab.iter().map(|(index, (born, hold))| (key(index, *born), hold))
+        let others = self.others.iter().flat_map(|others| others.iter());
+        let others = others.map(|(index, hold)| (key(index + 1, hold.born), hold));
+        self.first.iter().map(|hold| (key(0, hold.born), hold)).chain(others)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (HoldKey, &mut Hold)> {
-        self.slab.iter_mut().map(|(index, (born, hold))| (key(index, *born), hold))
+        let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
+        let others = others.map(|(index, hold)| (key(index + 1, hold.born), hold));
+        self.first.iter_mut().map(|hold| (key(0, hold.born), hold)).chain(others)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slab.len()
+        usize::from(self.first.is_some()) + self.elsewhere()
+    }
+
+    /// Those that have no place in the machine.
+    pub(super) fn elsewhere(&self) -> usize {
+        self.others.as_ref().map_or(0, |others| others.len())
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.slab.is_empty()
+        self.first.is_none() && self.others.is_none()
     }
 }
 

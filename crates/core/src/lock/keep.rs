@@ -15,7 +15,7 @@ impl Machine {
         let hold = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none())?;
         hold.confirming = true;
         let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip };
-        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease });
+        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease() });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 
@@ -102,14 +102,14 @@ impl Machine {
             Due::Nothing => {}
             Due::Renew => {
                 if zoo::has(Bug::DeadlineAtSend) {
-                    hold.keeping.confirmed(now, now, hold.lease.length(), true);
+                    hold.keeping.confirmed(now, now, hold.lease().length(), true);
                 }
                 self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
             }
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
         self.note_doubt(now, key);
-        if let Some((slip, by)) = self.holds.get(key).and_then(|hold| hold.unpicked)
+        if let Some((slip, by)) = self.holds.get(key).and_then(Hold::unpicked)
             && by <= now
         {
             self.rotate(now, key, slip);
@@ -118,7 +118,7 @@ impl Machine {
 
     /// Tells once that a hold has become doubtful. One that nobody has seen yet is nobody's worry.
     fn note_doubt(&mut self, now: Moment, key: HoldKey) {
-        let Some(hold) = self.holds.get_mut(key).filter(|hold| !hold.uncertain && hold.unpicked.is_none()) else {
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| !hold.uncertain && hold.is_picked_up()) else {
             return;
         };
         if let HoldState::Uncertain { until } = hold.state(now) {

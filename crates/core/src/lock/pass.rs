@@ -151,7 +151,7 @@ impl Machine {
         regaining.collect::<Vec<_>>().into_iter().for_each(|grip| self.end_regain(grip));
         for grip in live {
             if let Some(hold) = self.holds.get(grip.0) {
-                self.part(now, self.client.holder(hold.seq), hold.unanswered, hold.lease.length(), Lane::Renewals);
+                self.part(now, self.client.holder(hold.seq), hold.unanswered(), hold.lease().length(), Lane::Renewals);
             }
             self.lose(now, grip, LossReason::Shutdown);
         }
@@ -182,7 +182,7 @@ impl Machine {
         }
         if let Some(next) = self.next_to_pass(grip).filter(|_| self.may_pass(now)) {
             let hold = self.holds.get(grip.0)?;
-            if hold.deadline().since(now) >= hold.lease.length() / 2 {
+            if hold.deadline().since(now) >= hold.lease().length() / 2 {
                 self.pass(now, grip, next);
                 return None;
             }
@@ -235,7 +235,7 @@ impl Machine {
             taker: Taker::Cohort,
             phase: Phase::Confirming,
             mode: hold.mode,
-            lease: hold.lease,
+            lease: hold.lease(),
             fair: false,
             patience: Patience::Queue,
             after: None,

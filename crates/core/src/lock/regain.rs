@@ -54,8 +54,13 @@ impl Machine {
         match hold.recovery {
             Recovery::Reacquire if against_will => self.regain(now, grip),
             Recovery::Release if !hold.left_nothing() => {
-                let key =
-                    self.part(now, self.client.holder(hold.seq), hold.unanswered, hold.lease.length(), Lane::Renewals);
+                let key = self.part(
+                    now,
+                    self.client.holder(hold.seq),
+                    hold.unanswered(),
+                    hold.lease().length(),
+                    Lane::Renewals,
+                );
                 self.bustle.partings[key].recovers = (!quiet).then_some((grip, token));
             }
             Recovery::Reacquire if reason.is_lapse() && !quiet && !self.closed => self.regain(now, grip),
@@ -79,7 +84,7 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let Some(care) = &mut hold.care else { return };
         care.regaining = true;
-        let (id, unanswered, lease) = (self.client.holder(hold.seq), hold.unanswered, hold.lease);
+        let (id, unanswered, lease) = (self.client.holder(hold.seq), hold.unanswered(), hold.lease());
         let after = (!zoo::has(Bug::RegainWithoutProof)).then_some(hold.stamp);
         let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after };
         let seq = self.insert_claim(now, Taker::Regain(grip), wish);

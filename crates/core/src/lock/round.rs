@@ -88,7 +88,7 @@ impl Machine {
     }
 
     fn check(&mut self, now: Moment, key: HoldKey, period: Duration) {
-        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.unpicked.is_none()) else { return };
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.is_picked_up()) else { return };
         let (grip, token) = (Grip(key), hold.token());
         if hold.stands_still(now) {
             return self.lose(now, grip, LossReason::NoProgress);
@@ -164,7 +164,7 @@ impl Machine {
             hold.keeping.confirmed(now, now, grant.remaining, false);
         }
         let (end, believed) = (drift.deadline(sent, grant.remaining), hold.deadline());
-        let margin = hold.lease.length().saturating_sub(drift.safe(hold.lease.length())) + JITTER;
+        let margin = hold.lease().length().saturating_sub(drift.safe(hold.lease().length())) + JITTER;
         let nearer = believed.since(end) > margin + now.since(sent);
         let further = end.since(believed) > margin + response && hold.keeping.is_settled();
         if !nearer && !further {

@@ -46,7 +46,7 @@ impl Machine {
     pub fn footprint(&self) -> usize {
         let slips = self.bustle.slips.len() * (size_of::<Ask>() + size_of::<Stage>() + 4 * size_of::<usize>());
         let claims = self.bustle.claims.len() * (size_of::<Claiming>() + 2 * size_of::<usize>());
-        let holds = self.holds.len() * (size_of::<Hold>() + size_of::<u32>());
+        let holds = self.holds.elsewhere() * size_of::<Hold>();
         size_of::<Self>() + slips + claims + holds + self.bustle.partings.len() * size_of::<Parting>()
     }
 
@@ -74,7 +74,7 @@ impl Machine {
 
     /// The id of a hold in the store, and the length of its lease.
     pub fn holder(&self, grip: Grip) -> Option<(HolderId, Lease)> {
-        self.holds.get(grip.0).map(|hold| (self.client.holder(hold.seq), hold.lease))
+        self.holds.get(grip.0).map(|hold| (self.client.holder(hold.seq), hold.lease()))
     }
 
     /// The state word of a hold.

@@ -270,7 +270,8 @@ impl Renewal {
     fn doubtful(&self, now: Moment) -> bool {
         self.failures > 0
             || match self.phase {
-                Phase::Waiting { due } => now >= due + self.terms.slack(),
+                // Guards ask this all the while, and mostly before it is due.
+                Phase::Waiting { due } => now >= due && now >= due + self.terms.slack(),
                 Phase::InFlight { since } => now >= self.terms.give_up_at(since),
                 Phase::Resting => false,
             }

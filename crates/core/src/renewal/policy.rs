@@ -100,12 +100,36 @@ pub enum RenewalError {
 /// A policy that fits its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    drift: Drift,
     lease: Lease,
-    // Nanoseconds rather than Durations: every hold carries a copy.
-    period: u64,
-    patience: u64,
-    max_renewals: Option<u32>,
+    period: Span,
+    patience: Span,
+    drift_per_mille: u32,
+    drift_constant: Span,
+    /// [`NO_LIMIT`], or how many.
+    max_renewals: u32,
+}
+
+/// More renewals than anybody counts.
+const NO_LIMIT: u32 = u32::MAX;
+
+/// A part of a lease, in microseconds. No lease is longer than some minutes, and every hold and waiter carries several of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    micros: u32,
+}
+
+impl Span {
+    fn rounded_down(span: Duration) -> Self {
+        Self { micros: u32::try_from(span.as_micros()).unwrap_or(u32::MAX) }
+    }
+
+    fn rounded_up(span: Duration) -> Self {
+        Self { micros: u32::try_from(span.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX) }
+    }
+
+    fn length(self) -> Duration {
+        Duration::from_micros(self.micros.into())
+    }
 }
 
 impl Terms {
@@ -125,8 +149,15 @@ impl Terms {
         }
         let period = policy.period(lease.length())?;
         let patience = response_timeout.min(room(lease, period) / 4).max(TICK);
-        let (period, patience) = (nanos(period), nanos(patience));
-        Ok(Self { drift, lease, period, patience, max_renewals: policy.max_renewals })
+        Ok(Self {
+            lease,
+            period: Span::rounded_down(period),
+            patience: Span::rounded_down(patience),
+            drift_per_mille: drift.per_mille,
+            // A margin is never made smaller.
+            drift_constant: Span::rounded_up(drift.constant),
+            max_renewals: policy.max_renewals.unwrap_or(NO_LIMIT),
+        })
     }
 
     /// The lease.
@@ -136,12 +167,12 @@ impl Terms {
 
     /// The time from one renewal to the next.
     pub fn period(&self) -> Duration {
-        Duration::from_nanos(self.period)
+        self.period.length()
     }
 
     /// How long an attempt may be without an answer before it counts as failed.
     pub fn patience(&self) -> Duration {
-        Duration::from_nanos(self.patience)
+        self.patience.length()
     }
 
     /// Whether the lease is never renewed.
@@ -151,12 +182,12 @@ impl Terms {
 
     /// Whether renewals are counted.
     pub fn is_limited(&self) -> bool {
-        self.max_renewals.is_some()
+        self.max_renewals != NO_LIMIT
     }
 
     /// Whether `used` renewals leave no further one.
     pub(super) fn exhausted(&self, used: u32) -> bool {
-        self.max_renewals.is_some_and(|max| used >= max)
+        self.is_limited() && used >= self.max_renewals
     }
 
     /// How overdue a renewal may be before the hold is in doubt: a period, or half of the time there is for retries.
@@ -166,14 +197,14 @@ impl Terms {
 
     /// When a lease with `remaining` left at some time after `sent` ends for us.
     pub(super) fn end(&self, sent: Moment, remaining: Duration) -> Moment {
-        self.drift.deadline(sent, remaining.min(self.lease.length()))
+        self.drift().deadline(sent, remaining.min(self.lease.length()))
     }
 
     /// When to renew after an answer to a request of `sent` that left `remaining`: one period later. Of a shorter
     /// remainder, such as a claim window, the same share or half of it; always some time before the end.
     pub(super) fn renew_at(&self, sent: Moment, remaining: Duration) -> Moment {
         let (lease, remaining) = (self.lease.length(), remaining.min(self.lease.length()));
-        let safe = self.drift.safe(remaining);
+        let safe = self.drift().safe(remaining);
         let share = part(remaining, self.period(), lease).max(remaining / 2);
         tick(sent + self.period().min(share).min(safe - safe / 16).max(TICK))
     }
@@ -190,6 +221,10 @@ impl Terms {
         let backoff = self.backoff();
         let after = backoff.step(failures.saturating_sub(1)).min(end.since(now) / 2);
         (after >= backoff.first()).then(|| tick(now + after))
+    }
+
+    fn drift(&self) -> Drift {
+        Drift { per_mille: self.drift_per_mille, constant: self.drift_constant.length() }
     }
 
     fn backoff(&self) -> Backoff {
@@ -209,10 +244,6 @@ fn room(lease: Lease, period: Duration) -> Duration {
 fn part(whole: Duration, num: Duration, den: Duration) -> Duration {
     let nanos = whole.as_nanos() * num.as_nanos() / den.as_nanos();
     u64::try_from(nanos).map_or(whole, Duration::from_nanos)
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The moment rounded down to what a timer can hit, so that a timer neither comes late nor finds nothing to do.

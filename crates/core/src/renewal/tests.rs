@@ -272,6 +272,24 @@ fn a_short_lease_shortens_patience() {
 }
 
 #[test]
+fn what_is_kept_of_the_terms_never_makes_the_margin_smaller() {
+    let lease = Lease::new(LEASE).unwrap();
+    let drift = |nanos| Drift { per_mille: 0, constant: Duration::from_nanos(nanos) };
+    let deadline = |nanos| {
+        let terms = Terms::new(RenewalPolicy::default(), lease, drift(nanos), Duration::from_secs(2)).unwrap();
+        Renewal::new(terms, Moment::ZERO, LEASE).deadline()
+    };
+    assert_eq!(deadline(0), Moment::ZERO + LEASE);
+    assert!(deadline(1) < Moment::ZERO + LEASE, "a nanosecond is a margin too");
+    let longest = Lease::new(crate::lease::MAX).unwrap();
+    let every = Every::Period(crate::lease::MAX - Duration::from_millis(1));
+    let half = Drift { per_mille: 0, constant: crate::lease::MAX / 2 };
+    let terms = Terms::new(RenewalPolicy { every, max_renewals: None }, longest, half, crate::lease::MAX).unwrap();
+    assert_eq!(terms.period(), crate::lease::MAX - Duration::from_millis(1), "the longest there is fits in");
+    assert_eq!(Renewal::new(terms, Moment::ZERO, crate::lease::MAX).deadline(), Moment::ZERO + crate::lease::MAX / 2);
+}
+
+#[test]
 fn a_hold_is_small() {
-    assert!(size_of::<Renewal>() <= 96, "{}", size_of::<Renewal>());
+    assert!(size_of::<Renewal>() <= 64, "{}", size_of::<Renewal>());
 }

@@ -3,26 +3,30 @@
 //! Called by [`Wheel`](super::Wheel) only. A level knows nothing of time; [`Place`] turns a tick into level and slot.
 //! Invariant: a slot's bit is set exactly when its list has an entry.
 
+use std::num::NonZeroU64;
+
 use slab::Slab;
 
 /// Levels of 64 slots that cover every `u64`: nothing is ever too far away.
 pub(super) const LEVELS: usize = 11;
 const SLOTS: usize = 64;
 const BITS: usize = 6;
+/// Names an entry in the slab. Half a word, since there are many of them: more timers than that fit in no machine.
+pub(super) type Index = u32;
 /// No entry: the end of a list.
-const NONE: usize = usize::MAX;
+pub(super) const NONE: Index = Index::MAX;
 
 /// A scheduled value, linked to its neighbours in the slot.
 pub(super) struct Entry<T> {
     pub(super) tick: u64,
-    pub(super) generation: u64,
+    pub(super) generation: NonZeroU64,
     pub(super) value: T,
-    before: usize,
-    after: usize,
+    before: Index,
+    after: Index,
 }
 
 impl<T> Entry<T> {
-    pub(super) fn new(tick: u64, generation: u64, value: T) -> Self {
+    pub(super) fn new(tick: u64, generation: NonZeroU64, value: T) -> Self {
         Self { tick, generation, value, before: NONE, after: NONE }
     }
 }
@@ -52,8 +56,8 @@ impl Place {
 
 #[derive(Clone, Copy)]
 struct List {
-    first: usize,
-    last: usize,
+    first: Index,
+    last: Index,
 }
 
 /// 64 lists and a bit for each that is not empty.
@@ -73,16 +77,16 @@ impl Level {
     }
 
     /// The entry that came first into `slot`.
-    pub(super) fn first(&self, slot: usize) -> Option<usize> {
+    pub(super) fn first(&self, slot: usize) -> Option<Index> {
         Some(self.slots[slot].first).filter(|&first| first != NONE)
     }
 
     /// Appends an entry to `slot`.
-    pub(super) fn push<T>(&mut self, entries: &mut Slab<Entry<T>>, slot: usize, index: usize) {
+    pub(super) fn push<T>(&mut self, entries: &mut Slab<Entry<T>>, slot: usize, index: Index) {
         let last = self.slots[slot].last;
-        entries[index].before = last;
-        entries[index].after = NONE;
-        match entries.get_mut(last) {
+        let entry = &mut entries[index as usize];
+        (entry.before, entry.after) = (last, NONE);
+        match entries.get_mut(last as usize) {
             Some(last) => last.after = index,
             None => self.slots[slot].first = index,
         }
@@ -91,13 +95,13 @@ impl Level {
     }
 
     /// Takes an entry out of `slot`.
-    pub(super) fn unlink<T>(&mut self, entries: &mut Slab<Entry<T>>, slot: usize, index: usize) {
-        let (before, after) = (entries[index].before, entries[index].after);
-        match entries.get_mut(before) {
+    pub(super) fn unlink<T>(&mut self, entries: &mut Slab<Entry<T>>, slot: usize, index: Index) {
+        let Entry { before, after, .. } = entries[index as usize];
+        match entries.get_mut(before as usize) {
             Some(before) => before.after = after,
             None => self.slots[slot].first = after,
         }
-        match entries.get_mut(after) {
+        match entries.get_mut(after as usize) {
             Some(after) => after.before = before,
             None => self.slots[slot].last = before,
         }

@@ -12,22 +12,23 @@
 mod level;
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use slab::Slab;
 
-use level::{Entry, LEVELS, Level, Place};
+use level::{Entry, Index, LEVELS, Level, NONE, Place};
 
 /// Names a scheduled entry. Belongs to the wheel that gave it; once the entry is gone it names nothing, forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    index: usize,
-    generation: u64,
+    index: Index,
+    generation: NonZeroU64,
 }
 
 /// Timers by millisecond.
 pub struct Wheel<T> {
     now: u64,
-    generation: u64,
+    generation: NonZeroU64,
     entries: Slab<Entry<T>>,
     levels: [Level; LEVELS],
 }
@@ -36,21 +37,23 @@ impl<T> Wheel<T> {
     /// An empty wheel that stands at `now_millis`.
     pub fn new(now_millis: u64) -> Self {
         let levels = std::array::from_fn(|_| Level::new());
-        Self { now: now_millis, generation: 0, entries: Slab::new(), levels }
+        Self { now: now_millis, generation: NonZeroU64::MIN, entries: Slab::new(), levels }
     }
 
     /// Sets a timer. One in the past is due at once, after those already due at the tick where the wheel stands.
     pub fn schedule(&mut self, at_millis: u64, value: T) -> Key {
         let tick = at_millis.max(self.now);
-        self.generation += 1;
-        let index = self.entries.insert(Entry::new(tick, self.generation, value));
+        self.generation = self.generation.saturating_add(1);
+        let generation = self.generation;
+        let index = self.entries.insert(Entry::new(tick, generation, value));
+        let index = Index::try_from(index).unwrap_or(NONE);
         self.link(index);
-        Key { index, generation: self.generation }
+        Key { index, generation }
     }
 
     /// Takes a timer back. `None` when it has fired or was cancelled before.
     pub fn cancel(&mut self, key: Key) -> Option<T> {
-        let entry = self.entries.get(key.index).filter(|entry| entry.generation == key.generation)?;
+        let entry = self.entries.get(key.index as usize).filter(|entry| entry.generation == key.generation)?;
         let place = Place::of(self.now, entry.tick);
         Some(self.remove(place, key.index))
     }
@@ -103,14 +106,14 @@ impl<T> Wheel<T> {
         }
     }
 
-    fn link(&mut self, index: usize) {
-        let place = Place::of(self.now, self.entries[index].tick);
+    fn link(&mut self, index: Index) {
+        let place = Place::of(self.now, self.entries[index as usize].tick);
         self.levels[place.level].push(&mut self.entries, place.slot, index);
     }
 
-    fn remove(&mut self, place: Place, index: usize) -> T {
+    fn remove(&mut self, place: Place, index: Index) -> T {
         self.levels[place.level].unlink(&mut self.entries, place.slot, index);
-        self.entries.remove(index).value
+        self.entries.remove(index as usize).value
     }
 }
 

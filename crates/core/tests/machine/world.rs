@@ -145,7 +145,7 @@ impl World {
             patience: if wish.trying { Patience::Try } else { Patience::Queue },
             since: clock,
             until: wish.wait.map(|wait| clock + millis(wait)),
-            owner: wish.owner.map(|owner| OwnerId(u64::from(owner))),
+            owner: wish.owner.map(|owner| OwnerId::new(u64::from(owner))),
             reentrant: wish.reentrant,
             terms,
             vigil: None,

@@ -34,7 +34,7 @@ pub(super) fn pair() {
 /// The owner enters a lock that it holds, and leaves it again: no slip, nothing to send.
 pub(super) fn re_entry() {
     let mut lock = Lock::new();
-    let again = || Box::new(Ask { owner: Some(OwnerId(1)), reentrant: true, ..*ask() });
+    let again = || Box::new(Ask { owner: Some(OwnerId::new(1)), reentrant: true, ..*ask() });
     lock.acquire(again());
     rounds(again, |ask| {
         let Some(Outcome::Granted { grip, .. }) = black_box(lock.machine.reenter(lock.now, &ask)) else {

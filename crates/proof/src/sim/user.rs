@@ -137,7 +137,7 @@ impl World {
         let terms = Terms::new(policy, lease, drift, self.plan.lease / 4).ok()?;
         let patience = if script.only_try { Patience::Try } else { Patience::Queue };
         let until = script.wait.map(|wait| now + wait);
-        let owner = Some(OwnerId(user as u64));
+        let owner = Some(OwnerId::new(user as u64));
         Some(Ask {
             mode: script.mode,
             fair: script.fair,

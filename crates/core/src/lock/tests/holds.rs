@@ -25,7 +25,7 @@ fn its_owner_would_wait_for_itself_without_re_entry() {
 
 #[test]
 fn a_reader_would_wait_for_itself_behind_a_writer() {
-    let mine = Ask { owner: Some(OwnerId(1)), ..reader() };
+    let mine = Ask { owner: Some(OwnerId::new(1)), ..reader() };
     let (mut lock, _) = Lock::held(mine.clone());
     let writing = lock.ask(Ask { mode: Mode::Exclusive, ..mine.clone() });
     assert_eq!(lock.pick(writing), "would deadlock");
@@ -215,7 +215,7 @@ fn a_hold_that_a_new_run_has_not_confirmed_is_not_passed() {
 fn the_holds_of_a_thread_that_ended_are_released() {
     let (mut lock, _) = Lock::held(owned(1));
     let next = lock.ask(owned(2));
-    assert_eq!(lock.machine.handle_owner_ended(lock.now, OwnerId(1)), 1);
+    assert_eq!(lock.machine.handle_owner_ended(lock.now, OwnerId::new(1)), 1);
     assert_eq!(lock.actions(), ["acquire #2", "release #1"]);
     assert_eq!(lock.pick(next), "waits");
 }
@@ -232,7 +232,7 @@ fn a_guard_that_cannot_be_released_is_left_to_its_lease() {
 #[test]
 fn a_guard_that_outlives_its_hold_grips_nothing() {
     let (mut lock, stale) = Lock::held(owned(1));
-    lock.machine.handle_owner_ended(lock.now, OwnerId(1));
+    lock.machine.handle_owner_ended(lock.now, OwnerId::new(1));
     assert_eq!(lock.actions(), ["release #1"]);
     lock.answer("release #1", released());
     let next = lock.ask(owned(2));
@@ -251,4 +251,30 @@ fn a_lost_hold_is_released_at_once_if_that_was_asked_for() {
         assert_eq!(lock.state(grip), "lost: revoked: asked");
         assert_eq!(lock.actions(), expected);
     }
+}
+
+#[test]
+fn holds_beside_each_other_are_told_apart_and_no_grip_is_used_twice() {
+    let mut lock = Lock::new();
+    let grips: Vec<Grip> = (10..14).map(|stamp| lock.hold(reader(), stamp)).collect();
+    let stamps = |lock: &Lock| -> Vec<u64> {
+        let token = |grip: &Grip| lock.machine.token(*grip);
+        grips.iter().map(|grip| token(grip).map_or(0, |token| token.stamp().micros())).collect()
+    };
+    assert_eq!(stamps(&lock), [10, 11, 12, 13]);
+    lock.release(grips[0]);
+    lock.release(grips[2]);
+    lock.actions();
+    assert_eq!(stamps(&lock), [0, 11, 0, 13]);
+    let later: Vec<Grip> = (14..16).map(|stamp| lock.hold(reader(), stamp)).collect();
+    assert_eq!(stamps(&lock), [0, 11, 0, 13], "whoever has the places of others has grips of their own");
+    assert_eq!(lock.machine.holds(), 4);
+    [grips[1], grips[3], later[0], later[1]].into_iter().for_each(|grip| lock.release(grip));
+    assert_eq!((stamps(&lock), lock.machine.holds()), (vec![0; 4], 0));
+}
+
+#[test]
+fn a_lock_with_one_hold_is_small() {
+    // The hold is inside; see "Bytes" in docs/benchmarks.md.
+    assert!(size_of::<Machine>() <= 288, "{}", size_of::<Machine>());
 }

@@ -300,7 +300,7 @@ fn fair() -> Ask {
 }
 
 fn owned(owner: u64) -> Ask {
-    Ask { owner: Some(OwnerId(owner)), reentrant: true, ..writer() }
+    Ask { owner: Some(OwnerId::new(owner)), reentrant: true, ..writer() }
 }
 
 fn watched(vigil: Vigil) -> Ask {
