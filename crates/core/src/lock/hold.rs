@@ -164,7 +164,7 @@ impl Machine {
 
     fn fresh_hold(&self, now: Moment, claim: &Claiming, ask: &Ask, landing: &Landing) -> Hold {
         Hold {
-            seq: claim.id.seq,
+            seq: claim.seq,
             stamp: landing.stamp,
             local: claim.local,
             origin: landing.stamp.token(claim.local),

@@ -82,6 +82,7 @@ mod part;
 mod pass;
 mod regain;
 mod round;
+mod rush;
 mod slips;
 #[cfg(test)]
 mod tests;
@@ -230,6 +231,9 @@ impl Machine {
         if let Ok(reply) = &result {
             self.note_alive(now, reply.run, !matches!(errand, Errand::Part { .. }));
         }
+        if let Errand::Claim { .. } = errand {
+            self.bustle.under_way = self.bustle.under_way.saturating_sub(1);
+        }
         let (run, at) = result.as_ref().map(|reply| (reply.run, reply.at)).unwrap_or_default();
         let fits = |body: &Body| errand.is_answered_by(body);
         let result = result.map(|reply| reply.body).and_then(|body| match fits(&body) {
@@ -278,7 +282,7 @@ impl Machine {
                 return Some(action);
             }
         }
-        None
+        self.next_held_back(now, store_time)
     }
 
     /// The next thing to tell somebody.
