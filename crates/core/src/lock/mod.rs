@@ -14,6 +14,8 @@
 //! | claim is | event | becomes | and |
 //! |---|---|---|---|
 //! | new | sent | sent | send time noted, not-after set |
+//! | new | very many are under way | new | held back; sent when answers have come |
+//! | new, held back | the store failed another | gone | claimed anew after a pause |
 //! | new | nobody wants it | gone | nothing was sent |
 //! | sent, queued | granted by reply, push or heartbeat; enough time left | hold | first waiter is granted; a short grant is renewed at once if somebody waits behind it |
 //! | sent, queued | granted, but short of time, or a fixed lease not yet full, or a new store run | confirming | renewal sent |

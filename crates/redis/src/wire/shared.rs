@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn the_room_of_much_is_not_kept() {
         let (mut much, mut little) = (vec![0; 4 * KEPT], vec![0; KEPT / 2]);
-        (empty(&mut much), empty(&mut little));
+        [&mut much, &mut little].into_iter().for_each(empty);
         assert!(much.is_empty() && much.capacity() < 2 * KEPT, "{}", much.capacity());
         assert!(little.is_empty() && little.capacity() >= KEPT / 2, "{}", little.capacity());
     }
