@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use bandog::op::{Body, Claim, Grant, Line, Op, Parted, ReleaseReply, Renewal, Reply, Verdict};
+use bandog::op::{Body, Claim, Grant, Line, Op, Parted, Queued, ReleaseReply, Renewal, Reply, Verdict};
 use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
-use bandog::{Clock, Guard, LockName, Locks};
+use bandog::{Clock, Guard, LockName, Locks, Mutex};
 use bandog_core::holder::InboxId;
 use bandog_core::time::{LeaseTime, RunId};
 use bandog_core::token::Stamp;
@@ -32,14 +32,16 @@ const COUNT: usize = 100_000;
 const HELD_BAR: usize = 512;
 /// Bytes that a waiter may weigh.
 const WAITER_BAR: usize = 512;
+/// Bytes that a waiter with a place of its own in the store's queue may weigh, also while its request is under way.
+const FAIR_BAR: usize = 1_024;
 
 fn main() -> ExitCode {
     let locks = Locks::builder().store(Granting::default()).build().expect("the defaults are valid");
     // Whatever is made only once is made before anything is counted.
     drop(now_or_never(locks.mutex("warm-up").acquire()));
     println!("{:<28} {:>8} {:>10} {:>8}  bar", "bytes, of 100,000", "heap", "in hand", "sum");
-    let met = [held(&locks), waiting(&locks)];
-    if met == [true; 2] { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let met = [held(&locks), waiting(&locks), queued(&locks), unanswered(&locks)];
+    if met == [true; 4] { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Locks that are held and not otherwise used.
@@ -54,21 +56,35 @@ fn held(locks: &Locks) -> bool {
     row("a held lock, 16-byte name", heap, size_of::<Guard>(), HELD_BAR)
 }
 
-/// Futures that wait for one lock.
+/// Futures that wait for one lock, behind a guard of this process.
 fn waiting(locks: &Locks) -> bool {
     let request = locks.mutex("order:1001");
     let _held = now_or_never(request.acquire()).expect("granted at once").expect("granted");
+    crowd("a waiter", &request, WAITER_BAR)
+}
+
+/// Futures that stand in the store's queue themselves.
+fn queued(locks: &Locks) -> bool {
+    crowd("a fair waiter", &locks.mutex(QUEUES).fair(), FAIR_BAR)
+}
+
+/// The same before the store has answered any of them.
+fn unanswered(locks: &Locks) -> bool {
+    crowd("a fair waiter, unanswered", &locks.mutex(SILENT).fair(), FAIR_BAR)
+}
+
+fn crowd(name: &str, request: &Mutex, bar: usize) -> bool {
     let mut futures = Vec::with_capacity(COUNT);
     let in_hand = size_of_val(&request.acquire());
     let before = live();
     for _ in 0..COUNT {
         let mut future = request.acquire();
         let poll = pin!(&mut future).poll(&mut Context::from_waker(Waker::noop()));
-        assert!(poll.is_pending(), "it waits behind the guard");
+        assert!(poll.is_pending(), "it waits");
         futures.push(future);
     }
     let heap = (live() - before) / COUNT;
-    row("a waiter", heap, in_hand, WAITER_BAR)
+    row(name, heap, in_hand, bar)
 }
 
 fn row(name: &str, heap: usize, in_hand: usize, bar: usize) -> bool {
@@ -90,16 +106,24 @@ fn now_or_never<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// A store that grants every claim and remembers nothing.
+/// The lock that others hold: claims are queued.
+const QUEUES: &str = "queues";
+/// The lock for which no answer comes.
+const SILENT: &str = "silent";
+
+/// A store that grants every claim but those of two locks, and remembers nothing.
 #[derive(Debug, Default)]
 struct Granting(AtomicU64);
 
 impl Granting {
-    fn answer(&self, op: &Op) -> Body {
+    fn answer(&self, name: &LockName, op: &Op) -> Body {
         let stamp = Stamp::from_micros(self.0.fetch_add(1, Ordering::Relaxed));
         let line = Line::default();
         let grant = |claim: &Claim| Verdict::Granted(Grant { stamp, remaining: claim.lease.length(), line });
         match op {
+            Op::Acquire(_) if name.as_str() == QUEUES => {
+                Body::Verdict(Verdict::Queued(Queued { last: stamp, ahead: 0, blocker: None }))
+            }
             Op::Acquire(claim) => Body::Verdict(grant(claim)),
             Op::Renew(renew) => Body::Renewal(Renewal::Renewed { stamp, remaining: renew.lease.length(), line }),
             Op::Release(release) => {
@@ -119,8 +143,11 @@ impl Store for Granting {
         LeaseTime::from_millis(Clock::system().now().millis())
     }
 
-    fn apply(&self, _: LockName, op: Op) -> Answer<Reply> {
-        let reply = Reply { at: self.time(), run: RunId::default(), more: false, body: self.answer(&op) };
+    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
+        if name.as_str() == SILENT {
+            return Box::pin(std::future::pending());
+        }
+        let reply = Reply { at: self.time(), run: RunId::default(), more: false, body: self.answer(&name, &op) };
         Box::pin(async { Ok(reply) })
     }
 

@@ -249,7 +249,7 @@ impl Waiting {
 
     /// The slip's outcome, once it is there.
     #[inline(always)]
-    fn poll(&mut self, waker: &Waker) -> Option<Picked> {
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Picked> {
         let asker = self.asker.as_ref()?;
         let inside = asker.span.as_deref().map(Span::enter);
         let picked = asker.handle.pick(&asker.cohort, self.slip, waker);

@@ -6,8 +6,10 @@ mod task;
 mod watch;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bandog_core::holder::HolderId;
@@ -315,7 +317,7 @@ impl<K: Held> Guard<K> {
         self.released = true;
         let hold = self.hold.clone();
         // Made here and not in the future: one that is dropped before its first poll must give its slip back.
-        let parting = match self.stay(true) {
+        let mut parting = match self.stay(true) {
             Some(stays) => Parting::Stays(stays),
             None => match hold.let_go(true) {
                 Released::Now(result) => Parting::Over(result),
@@ -323,7 +325,7 @@ impl<K: Held> Guard<K> {
             },
         };
         async move {
-            let why = match parting.end().await {
+            let why = match poll_fn(|cx| parting.poll(cx)).await {
                 Ok(()) => return Ok(()),
                 Err(why) => why,
             };
@@ -378,14 +380,16 @@ enum Parting {
 }
 
 impl Parting {
-    async fn end(self) -> Result<(), Why> {
+    // Polled in place: what is awaited by value lies in the caller's future once for each function that takes it.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Why>> {
         match self {
-            Self::Over(result) => result,
-            Self::Asked(waiting) => match waiting.outcome().await.1 {
-                Outcome::Failed(why) => Err(why),
-                Outcome::Done | Outcome::Granted { .. } => Ok(()),
+            Self::Over(result) => Poll::Ready(std::mem::replace(result, Err(Why::Closed))),
+            Self::Asked(waiting) => match waiting.poll(cx.waker()) {
+                None => Poll::Pending,
+                Some((_, Outcome::Failed(why), _)) => Poll::Ready(Err(why)),
+                Some((_, Outcome::Done | Outcome::Granted { .. }, _)) => Poll::Ready(Ok(())),
             },
-            Self::Stays(stays) => stays.await.unwrap_or(Err(Why::Closed)),
+            Self::Stays(stays) => Pin::new(stays).poll(cx).map(|told| told.unwrap_or(Err(Why::Closed))),
         }
     }
 }

@@ -45,7 +45,13 @@ pub(super) struct Bustle {
     pub(super) failing: Option<Box<Failing>>,
     pub(super) blocker: Option<Box<Blocker>>,
     pub(super) heartbeat_at: Option<Moment>,
+    /// The last claim that a heartbeat has asked after, if there are more behind it.
+    pub(super) beaten_to: Option<u64>,
     pub(super) todo: VecDeque<Todo>,
+    /// Claims that are sent and not answered, whatever became of them here.
+    pub(super) under_way: usize,
+    /// Claims that are sent once fewer are under way.
+    pub(super) held_back: VecDeque<u64>,
     pub(super) events: VecDeque<Event>,
 }
 
@@ -62,7 +68,10 @@ impl Bustle {
             failing: None,
             blocker: None,
             heartbeat_at: None,
+            beaten_to: None,
             todo: VecDeque::new(),
+            under_way: 0,
+            held_back: VecDeque::new(),
             events: VecDeque::new(),
         }
     }
@@ -70,7 +79,7 @@ impl Bustle {
     fn is_over(&self) -> bool {
         let quiet =
             self.slips.is_empty() && self.waits.is_empty() && self.claims.is_empty() && self.partings.is_empty();
-        let told = self.todo.is_empty() && self.events.is_empty();
+        let told = self.todo.is_empty() && self.events.is_empty() && self.under_way == 0;
         quiet && told && self.failing.is_none() && self.heartbeat_at.is_none() && self.remote.is_forgettable()
     }
 }
@@ -89,11 +98,13 @@ fn make(serial: u64) -> Box<Bustle> {
 }
 
 fn put_away(mut bustle: Box<Bustle>) {
-    let room = [bustle.slips.room(), bustle.partings.capacity(), bustle.todo.capacity(), bustle.events.capacity()];
+    let Bustle { slips, partings, todo, events, held_back, .. } = &*bustle;
+    let room = [slips.room(), partings.capacity(), todo.capacity(), events.capacity(), held_back.capacity()];
     if room.into_iter().any(|room| room > ROOM) {
         return;
     }
-    (bustle.blocker, bustle.remote) = (None, Remote::NONE);
+    (bustle.blocker, bustle.remote, bustle.beaten_to) = (None, Remote::NONE, None);
+    bustle.held_back.clear();
     let _ = SPARES.try_with(|spares| {
         let mut spares = spares.borrow_mut();
         if spares.len() < SPARE {

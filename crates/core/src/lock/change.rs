@@ -161,7 +161,7 @@ impl Machine {
     }
 
     pub(super) fn withdraw_action(&self, now: Moment, seq: u64) -> Option<Action> {
-        let id = self.bustle.claims.get(&seq)?.id;
+        let id = self.client.holder(self.bustle.claims.get(&seq)?.seq);
         Some(Action { errand: Errand::Withdraw { seq, sent: now }, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 

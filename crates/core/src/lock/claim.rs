@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Claim, Op, Patience, Queued, Refusal, Renew, Upgrade, Verdict};
@@ -19,7 +18,8 @@ use super::{Action, Ask, Cohort, Errand, Grip, How, Lane, LossReason, Machine, S
 /// A claim that this process has made and that is not yet a hold.
 #[derive(Debug)]
 pub(super) struct Claiming {
-    pub(super) id: HolderId,
+    /// Its number, from which its id follows.
+    pub(super) seq: u64,
     pub(super) taker: Taker,
     pub(super) phase: Phase,
     pub(super) mode: Mode,
@@ -117,11 +117,11 @@ impl Machine {
     }
 
     pub(super) fn insert_claim(&mut self, now: Moment, taker: Taker, wish: Wish) -> u64 {
-        let id = if zoo::has(Bug::HolderIdReused) { self.client.holder(7) } else { self.client.fresh() };
+        let seq = if zoo::has(Bug::HolderIdReused) { 7 } else { self.client.fresh().seq };
         let Wish { mode, lease, fair, patience, after } = wish;
         let (phase, not_after) = (Phase::New, LeaseTime::ZERO);
         let claim = Claiming {
-            id,
+            seq,
             taker,
             phase,
             mode,
@@ -136,8 +136,8 @@ impl Machine {
             how: How::AtOnce,
             giving_up: None,
         };
-        self.bustle.claims.insert(id.seq, Box::new(claim));
-        id.seq
+        self.bustle.claims.insert(seq, Box::new(claim));
+        seq
     }
 
     // A claim that queues needs the inbox; a failing store gets its pause.
@@ -156,7 +156,7 @@ impl Machine {
         let claim = self.bustle.claims.get_mut(&seq)?;
         (claim.phase, claim.asked, claim.not_after) = (Phase::Sent, now, not_after);
         Some(Claim {
-            id: claim.id,
+            id: self.client.holder(seq),
             inbox: self.client.inbox(),
             who: self.client.who().clone(),
             mode: claim.mode,
@@ -180,6 +180,7 @@ impl Machine {
             Some(from) => Op::Upgrade(Upgrade { from, claim }),
             None => Op::Acquire(claim),
         };
+        self.bustle.under_way += 1;
         Some(Action { errand: Errand::Claim { seq }, op, lane: Lane::Claims })
     }
 
@@ -189,7 +190,7 @@ impl Machine {
             self.taker(claim).and_then(|taker| self.bustle.slips.ask(taker)).map_or(claim.lease, |ask| ask.lease());
         let claim = self.bustle.claims.get_mut(&seq)?;
         claim.lease = lease;
-        let op = Op::Renew(Renew { id: claim.id, lease });
+        let op = Op::Renew(Renew { id: self.client.holder(seq), lease });
         Some(Action { errand: Errand::Confirm { seq, sent: now }, op, lane: Lane::Renewals })
     }
 

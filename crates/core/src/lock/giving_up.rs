@@ -68,6 +68,7 @@ impl Machine {
             self.bustle.failing.as_ref().map_or((sent, 0), |failing| (failing.since, failing.attempt + 1));
         let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
         let retry_at = (!zoo::has(Bug::NoRetry)).then(|| pause.min(since + self.settings.unavailable_after));
+        self.call_back();
         self.bustle.failing = Some(Box::new(Failing { since, attempt, retry_at, error, too_late: false }));
     }
 

@@ -184,7 +184,7 @@ impl Machine {
     fn fresh_hold(&self, now: Moment, claim: &Claiming, (slip, ask): (Slip, &Ask), landing: &Landing) -> Hold {
         Hold {
             born: 0,
-            seq: claim.id.seq,
+            seq: claim.seq,
             stamp: landing.stamp,
             local: claim.local,
             origin: landing.stamp.token(claim.local),

@@ -14,6 +14,8 @@
 //! | claim is | event | becomes | and |
 //! |---|---|---|---|
 //! | new | sent | sent | send time noted, not-after set |
+//! | new | very many are under way | new | held back; sent when answers have come |
+//! | new, held back | the store failed another | gone | claimed anew after a pause |
 //! | new | nobody wants it | gone | nothing was sent |
 //! | sent, queued | granted by reply, push or heartbeat; enough time left | hold | first waiter is granted; a short grant is renewed at once if somebody waits behind it |
 //! | sent, queued | granted, but short of time, or a fixed lease not yet full, or a new store run | confirming | renewal sent |
@@ -82,6 +84,7 @@ mod part;
 mod pass;
 mod regain;
 mod round;
+mod rush;
 mod slips;
 #[cfg(test)]
 mod tests;
@@ -230,6 +233,9 @@ impl Machine {
         if let Ok(reply) = &result {
             self.note_alive(now, reply.run, !matches!(errand, Errand::Part { .. }));
         }
+        if let Errand::Claim { .. } = errand {
+            self.bustle.under_way = self.bustle.under_way.saturating_sub(1);
+        }
         let (run, at) = result.as_ref().map(|reply| (reply.run, reply.at)).unwrap_or_default();
         let fits = |body: &Body| errand.is_answered_by(body);
         let result = result.map(|reply| reply.body).and_then(|body| match fits(&body) {
@@ -278,7 +284,7 @@ impl Machine {
                 return Some(action);
             }
         }
-        None
+        self.next_held_back(now, store_time)
     }
 
     /// The next thing to tell somebody.

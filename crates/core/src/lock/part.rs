@@ -76,7 +76,7 @@ impl Machine {
     /// Releases a claim that may have been granted, or may yet be.
     pub(super) fn part_claim(&mut self, now: Moment, seq: u64, lane: Lane) {
         let Some(claim) = self.bustle.claims.get(&seq) else { return };
-        let (id, lease) = (claim.id, claim.lease.length());
+        let (id, lease) = (self.client.holder(seq), claim.lease.length());
         let unanswered = claim.run.is_none().then_some(claim.not_after);
         self.part(now, id, unanswered, lease, lane);
     }

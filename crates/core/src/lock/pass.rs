@@ -231,7 +231,7 @@ impl Machine {
         self.bustle.remote.passes += 1;
         let seq = hold.seq;
         let claim = Claiming {
-            id: self.client.holder(hold.seq),
+            seq,
             taker: Taker::Cohort,
             phase: Phase::Confirming,
             mode: hold.mode,

@@ -121,7 +121,7 @@ impl Machine {
     fn regained(&mut self, now: Moment, seq: u64, grip: Grip, grant: Grant) {
         let Some(claim) = self.forget_claim(seq) else { return };
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        hold.seq = claim.id.seq;
+        hold.seq = claim.seq;
         if !zoo::has(Bug::RegainKeepsToken) {
             (hold.stamp, hold.local) = (grant.stamp, 0);
         }

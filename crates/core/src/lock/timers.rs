@@ -1,5 +1,6 @@
 //! What happens by itself: waits run out, heartbeats are due, failed requests are tried again, holds are looked after.
 
+use std::ops::Bound;
 use std::time::Duration;
 
 use crate::lease::Lease;
@@ -16,6 +17,8 @@ use super::{Action, Cohort, Errand, Grip, Lane, LossReason, Machine, Slip, Todo,
 
 /// Waiters further back ask a little later after the blocker's lease end: the first is the one to profit.
 const STAGGER: Duration = Duration::from_millis(5);
+/// So many claims are asked after with one heartbeat.
+pub(super) const BEAT: usize = 256;
 
 impl Machine {
     /// When [`Self::handle_timeout`] must be called next.
@@ -47,7 +50,7 @@ impl Machine {
         }
         if self.bustle.heartbeat_at.is_some_and(|at| at <= now) {
             self.bustle.heartbeat_at = None;
-            self.bustle.todo.push_back(Todo::Heartbeat);
+            self.ask_after_all();
         }
         if self.bustle.failing.as_mut().is_some_and(|failing| failing.retry_at.take_if(|at| *at <= now).is_some()) {
             self.retry(now);
@@ -80,13 +83,13 @@ impl Machine {
         if up {
             self.bustle.forgive(|_| true);
             self.retry(now);
-            self.bustle.todo.push_back(Todo::Heartbeat);
+            self.ask_after_all();
         }
     }
 
     pub(super) fn prepare(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, todo: Todo) -> Option<Action> {
         match todo {
-            Todo::Claim(seq) => self.claim_action(now, store(), seq),
+            Todo::Claim(seq) => self.send_or_hold_back(now, store, seq),
             Todo::Confirm(seq) => self.confirm_action(now, seq),
             Todo::Renew(grip, slip) => self.renew_action(now, grip, slip),
             Todo::Look(grip) => self.look_action(now, grip),
@@ -136,7 +139,8 @@ impl Machine {
             (Some(Stage::InLine), Cohort::Claiming(seq)) => seq,
             _ => return false,
         };
-        let unanswered = |claim: &Claiming| claim.phase == Phase::Sent && !matches!(claim.taker, Taker::Upgrade(..));
+        let asks = |phase: Phase| matches!(phase, Phase::New | Phase::Sent);
+        let unanswered = |claim: &Claiming| asks(claim.phase) && !matches!(claim.taker, Taker::Upgrade(..));
         self.bustle.claims.get(&seq).is_some_and(|claim| unanswered(claim))
     }
 
@@ -192,14 +196,26 @@ impl Machine {
         self.bustle.heartbeat_at = Some(self.bustle.heartbeat_at.map_or(at, |known| known.min(at)));
     }
 
+    /// A heartbeat for everybody, from the first on.
+    fn ask_after_all(&mut self) {
+        self.bustle.beaten_to = None;
+        self.bustle.todo.push_back(Todo::Heartbeat);
+    }
+
+    /// Asks after the next of the queued claims, some at a time: a store that answers for thousands at once serves nobody else meanwhile.
     fn heartbeat_action(&mut self, now: Moment) -> Option<Action> {
         let beats = |phase: Phase| matches!(phase, Phase::Queued { .. }) && !zoo::has(Bug::NoHeartbeats);
-        let queued = || self.bustle.claims.iter().filter(|(_, claim)| beats(claim.phase));
-        let windows = || queued().map(|(_, claim)| self.window(claim.lease));
+        let from = self.bustle.beaten_to.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let queued = |from| self.bustle.claims.range((from, Bound::Unbounded)).filter(|(_, claim)| beats(claim.phase));
+        let windows = || queued(Bound::Unbounded).map(|(_, claim)| self.window(claim.lease));
         let (shortest, longest) = (windows().min()?, windows().max()?);
-        let (seqs, ids): (Vec<u64>, Vec<_>) = queued().map(|(seq, claim)| (*seq, claim.id)).unzip();
+        let mut seqs: Vec<u64> = queued(from).map(|(seq, _)| *seq).take(BEAT + 1).collect();
+        let is_more = seqs.len() > BEAT;
+        seqs.truncate(BEAT);
+        let last = *seqs.last()?;
         // Set before the answer: an answer that never comes must not end the heartbeats.
-        self.bustle.heartbeat_at = Some(now + shortest / 2);
+        (self.bustle.heartbeat_at, self.bustle.beaten_to) = (Some(now + shortest / 2), is_more.then_some(last));
+        let ids = seqs.iter().map(|seq| self.client.holder(*seq)).collect();
         let beat = Heartbeat { inbox: self.client.inbox(), ids, alive: longest * 2 };
         Some(Action { errand: Errand::Heartbeat { seqs, sent: now }, op: Op::Heartbeat(beat), lane: Lane::Renewals })
     }
@@ -214,6 +230,9 @@ impl Machine {
     ) {
         for (seq, standing) in seqs.iter().zip(standings) {
             self.on_standing(now, sent, run, *seq, standing);
+        }
+        if self.bustle.beaten_to.is_some() {
+            self.bustle.todo.push_back(Todo::Heartbeat);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::value::Value;
 
 use super::Broken;
 use super::reply::{Parser, Told};
-use super::shared::Shared;
+use super::shared::{Shared, empty};
 use super::slot::Slot;
 use super::socket::{Stream, Window};
 
@@ -111,7 +111,7 @@ impl Driver {
             self.written += ready!(self.stream.poll_write(context, left))?;
         }
         ready!(self.stream.poll_flush(context))?;
-        self.taken.clear();
+        empty(&mut self.taken);
         self.written = 0;
         self.shared.lock().writing = false;
         Poll::Ready(Ok(()))

@@ -17,8 +17,8 @@ use super::socket::{Stream, Writer};
 /// So many bytes are worth a write of their own: the server has begun with them while others are still being written.
 const FULL: usize = 8 << 10;
 
-/// A buffer that has grown beyond this is not kept.
-const KEPT: usize = 1 << 20;
+/// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
+const KEPT: usize = 64 << 10;
 
 /// A connection. It ends when nobody can send on it and nobody waits for an answer, once all is written.
 #[derive(Clone)]
@@ -146,19 +146,21 @@ impl State {
         if let Ok(written) = writer.try_write(&self.out) {
             self.out.drain(..written.min(self.out.len()));
         }
-        if self.out.is_empty() && self.out.capacity() > KEPT {
-            self.out = Vec::new();
+        if self.out.is_empty() {
+            empty(&mut self.out);
         }
     }
 
     /// Gives the bytes to whoever writes them, for an empty buffer.
-    pub(super) fn take_out(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
-        empty.clear();
-        if empty.capacity() > KEPT {
-            empty = Vec::new();
-        }
+    pub(super) fn take_out(&mut self, empty: Vec<u8>) -> Vec<u8> {
         std::mem::replace(&mut self.out, empty)
     }
+}
+
+/// Empties a buffer, and keeps its room if that is not much.
+pub(super) fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.shrink_to(KEPT);
 }
 
 impl Drop for Handle {
@@ -176,5 +178,18 @@ impl Drop for Handle {
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wire").field("gone", &self.is_gone()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_of_much_is_not_kept() {
+        let (mut much, mut little) = (vec![0; 4 * KEPT], vec![0; KEPT / 2]);
+        [&mut much, &mut little].into_iter().for_each(empty);
+        assert!(much.is_empty() && much.capacity() < 2 * KEPT, "{}", much.capacity());
+        assert!(little.is_empty() && little.capacity() >= KEPT / 2, "{}", little.capacity());
     }
 }

@@ -13,6 +13,7 @@ mod quiet;
 mod regains;
 mod revoked;
 mod rounds;
+mod rush;
 mod signals;
 mod table;
 mod upgrades;

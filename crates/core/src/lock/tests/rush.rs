@@ -1,0 +1,162 @@
+//! Very many who ask at once: claims and heartbeats go out some at a time, and nobody is forgotten.
+
+use super::*;
+use crate::lock::claim::Phase;
+use crate::lock::rush::UNDER_WAY;
+use crate::lock::timers::BEAT;
+
+const MANY: usize = UNDER_WAY + 3;
+
+/// So many fair waiters.
+fn crowd(count: usize) -> (Lock, Vec<Slip>) {
+    let mut lock = Lock::new();
+    let slips = (0..count).map(|_| lock.ask(fair())).collect();
+    (lock, slips)
+}
+
+/// All of them in the store's queue.
+fn queue_all(lock: &mut Lock) {
+    while let Some((sent, _)) = lock.out.first().cloned() {
+        lock.answer(&sent, queued(10));
+        lock.actions();
+    }
+}
+
+/// How many of them have a place in the store's queue.
+fn places(lock: &Lock) -> usize {
+    lock.machine.bustle.claims.values().filter(|claim| matches!(claim.phase, Phase::Queued { .. })).count()
+}
+
+fn claims(numbers: impl Iterator<Item = usize>) -> Vec<String> {
+    numbers.map(|number| format!("acquire #{number}")).collect()
+}
+
+fn beat(numbers: std::ops::RangeInclusive<usize>) -> String {
+    numbers.fold("heartbeat".into(), |words, number| format!("{words} #{number}"))
+}
+
+fn still_queued(count: usize) -> Body {
+    Body::Standings((0..count).map(|_| Standing::Queued(place(10))).collect())
+}
+
+#[test]
+fn claims_go_out_some_at_a_time_and_in_order() {
+    let (mut lock, _) = crowd(MANY);
+    assert_eq!(lock.actions(), claims(1..=UNDER_WAY));
+    lock.answer("acquire #7", queued(10));
+    assert_eq!(lock.actions(), claims(UNDER_WAY + 1..=UNDER_WAY + 1), "one answered, one more");
+    // Whoever comes now is behind those who are held back.
+    lock.answer("acquire #8", queued(10));
+    lock.ask(fair());
+    assert_eq!(lock.actions(), claims(UNDER_WAY + 2..=UNDER_WAY + 2));
+    queue_all(&mut lock);
+    assert_eq!(places(&lock), MANY + 1, "everybody has a place in the end");
+}
+
+#[test]
+fn an_answer_makes_room_whatever_became_of_its_claim() {
+    let (mut lock, slips) = crowd(MANY);
+    lock.actions();
+    lock.cancel(slips[0]);
+    assert_eq!(lock.actions(), claims(0..0), "its request is still under way");
+    lock.answer("acquire #1", queued(10));
+    assert_eq!(lock.actions(), ["release #1", &format!("acquire #{}", UNDER_WAY + 1)]);
+}
+
+#[test]
+fn who_gives_up_before_the_claim_is_sent_is_passed_over() {
+    let (mut lock, slips) = crowd(MANY);
+    lock.actions();
+    lock.cancel(slips[UNDER_WAY]);
+    lock.answer("acquire #1", queued(10));
+    assert_eq!(lock.actions(), claims(UNDER_WAY + 2..=UNDER_WAY + 2));
+}
+
+#[test]
+fn who_does_not_want_to_wait_is_not_held_back() {
+    let (mut lock, _) = crowd(MANY);
+    lock.actions();
+    lock.ask(Ask { patience: Patience::Try, ..reader() });
+    assert_eq!(lock.actions(), [format!("try #{}", MANY + 1)]);
+}
+
+#[test]
+fn a_wait_that_ends_before_the_claim_is_sent_blames_the_store() {
+    let (mut lock, _) = crowd(UNDER_WAY);
+    let late = lock.ask(within(100, fair()));
+    lock.actions();
+    lock.wait(100);
+    assert_eq!(lock.pick(late), "store: the store did not answer within the wait");
+    assert!(lock.actions().is_empty(), "nothing of it was sent");
+}
+
+#[test]
+fn a_store_that_fails_has_its_pause_from_all_of_them() {
+    let (mut lock, _) = crowd(MANY);
+    lock.actions();
+    while let Some((sent, _)) = lock.out.first().cloned() {
+        lock.refuse(&sent, StoreErrorKind::Unavailable);
+        assert!(lock.actions().is_empty(), "nobody asks a store that has just failed");
+    }
+    lock.wait(5_000);
+    assert_eq!(lock.actions().len(), UNDER_WAY);
+    queue_all(&mut lock);
+    assert_eq!(places(&lock), MANY);
+}
+
+#[test]
+fn a_store_that_stays_away_is_told_to_all_of_them() {
+    let (mut lock, slips) = crowd(MANY);
+    lock.actions();
+    while let Some((sent, _)) = lock.out.first().cloned() {
+        lock.lose_answer(&sent);
+    }
+    lock.wait(20_000);
+    for slip in slips {
+        assert!(lock.pick(slip).starts_with("store:"));
+    }
+}
+
+#[test]
+fn a_heartbeat_asks_after_some_at_a_time() {
+    let (mut lock, _) = crowd(2 * BEAT + 1);
+    lock.actions();
+    queue_all(&mut lock);
+    lock.wait(1_000);
+    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
+    lock.answer(&beat(1..=BEAT), still_queued(BEAT));
+    assert_eq!(lock.actions(), [beat(BEAT + 1..=2 * BEAT)], "the next, as soon as that is answered");
+    lock.answer(&beat(BEAT + 1..=2 * BEAT), still_queued(BEAT));
+    let last = 2 * BEAT + 1;
+    assert_eq!(lock.actions(), [beat(last..=last)]);
+    lock.answer(&beat(last..=last), still_queued(1));
+    assert!(lock.actions().is_empty(), "all were asked after");
+    lock.wait(1_000);
+    assert_eq!(lock.actions(), [beat(1..=BEAT)], "and again from the first");
+}
+
+#[test]
+fn a_heartbeat_without_an_answer_begins_again() {
+    let (mut lock, _) = crowd(BEAT + 1);
+    lock.actions();
+    queue_all(&mut lock);
+    lock.wait(1_000);
+    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
+    lock.lose_answer(&beat(1..=BEAT));
+    assert!(lock.actions().is_empty());
+    lock.wait(1_000);
+    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
+}
+
+#[test]
+fn a_grant_that_was_missed_is_found_however_far_back() {
+    let (mut lock, slips) = crowd(BEAT + 1);
+    lock.actions();
+    queue_all(&mut lock);
+    lock.wait(1_000);
+    lock.actions();
+    lock.answer(&beat(1..=BEAT), still_queued(BEAT));
+    lock.actions();
+    lock.answer(&beat(BEAT + 1..=BEAT + 1), standing(Standing::Granted(grant(20, LEASE, NOBODY))));
+    assert_eq!(lock.pick(slips[BEAT]), "granted 20.0");
+}
