@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use bandog::op::Op;
 use bandog::{Event, Fault, GuardState, LockConfig, LossReason, OpKind, Recovery, Strategy};
-use common::{World, ms, ready, secs, waiting};
+use common::{World, ms, ready, secs};
 
 #[tokio::test]
 async fn ten_healthy_minutes_have_no_findings() {
