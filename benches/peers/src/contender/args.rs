@@ -13,6 +13,8 @@ pub(crate) struct Game {
     pub(crate) port: u16,
     pub(crate) name: String,
     pub(crate) process: usize,
+    /// How many there are.
+    pub(crate) processes: usize,
     pub(crate) tasks: usize,
     pub(crate) length: Duration,
     /// How long each hold lasts.
@@ -40,6 +42,7 @@ impl Game {
             port: number("port") as u16,
             name: text("name"),
             process: number("process") as usize,
+            processes: number("processes") as usize,
             tasks: number("tasks") as usize,
             length: Duration::from_millis(number("ms")),
             section: Duration::from_micros(number("section_us")),

@@ -16,6 +16,7 @@ mod process;
 mod record;
 mod round;
 mod scenarios;
+mod targets;
 mod unit;
 mod wins;
 

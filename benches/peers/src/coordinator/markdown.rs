@@ -9,12 +9,13 @@ use crate::plot::{Bar, bars};
 use crate::record::{Cell, Played, Record};
 use crate::scenarios::{self, Scenario};
 use crate::unit::Unit;
-use crate::wins;
+use crate::{targets, wins};
 
 pub(crate) fn write(folder: &Path, record: &Record) -> Result<(), String> {
     let said = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(folder).map_err(said)?;
     let mut page = head(record);
+    bars_that_were_set(&mut page, record);
     for played in &record.scenarios {
         let Some(scenario) = scenarios::find(&played.id) else { continue };
         section(&mut page, played, &scenario);
@@ -36,12 +37,11 @@ fn head(record: &Record) -> String {
     let _ = write!(
         page,
         "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it; this run took {:.0} min\n```\n\n\
-         Commit `{}`; {}; {}. {} rounds, every contender once in each; median, in brackets the smallest and the largest round. Client \
+         {}; {}. {} rounds, every contender once in each; median, in brackets the smallest and the largest round. Client \
          and server share the machine. Noise: {}.\n\n\
          Commands are what clients send, counted with `MONITOR` in a run of its own; what a script calls inside the server is not \
          counted. Processor time is what the kernel counts for all threads of a process.\n\n## Who took part\n\n| | version |\n|---|---|\n",
         record.took_seconds / 60.0,
-        record.commit,
         record.machine,
         record.server,
         record.rounds,
@@ -54,6 +54,25 @@ fn head(record: &Record) -> String {
     page
 }
 
+fn bars_that_were_set(page: &mut String, record: &Record) {
+    page.push_str("\n## The bars\n\nSet before anything was measured, and told from the tables below.\n\n| | | bar | | |\n|---|---|---|---|---|\n");
+    for target in targets::list(record) {
+        let verdict = match (target.value, target.met) {
+            (None, _) => "",
+            (_, true) => "met",
+            (_, false) => "**missed**",
+        };
+        let _ = writeln!(
+            page,
+            "| ({}) | {} | {} | {} | {verdict} |",
+            target.letter,
+            target.what,
+            target.bar,
+            target.shown()
+        );
+    }
+}
+
 fn absent(record: &Record, contender: Contender) -> String {
     let cells = record.scenarios.iter().flat_map(|played| &played.cells);
     let trouble = cells.filter(|cell| cell.contender == contender.id).find_map(|cell| cell.trouble.clone());
@@ -61,7 +80,11 @@ fn absent(record: &Record, contender: Contender) -> String {
 }
 
 fn section(page: &mut String, played: &Played, scenario: &Scenario) {
-    let _ = write!(page, "\n## ({}) {}\n\n`benches/peers/run --only {}`\n\n", played.letter, played.title, played.id);
+    let _ = write!(
+        page,
+        "\n## ({}) {}\n\n`benches/peers/run --only {}`, commit `{}`\n\n",
+        played.letter, played.title, played.id, played.commit
+    );
     let main = scenario.main.unit();
     let [times, costs] = scenario.main.tables();
     table(page, played, main, &times);

@@ -25,11 +25,8 @@ pub(crate) struct Record {
 impl Record {
     /// One run that was played in parts. What one part has played, the other has not.
     pub(crate) fn with(mut self, part: Self) -> Result<Self, String> {
-        if (&self.commit, self.rounds, &self.machine) != (&part.commit, part.rounds, &part.machine) {
-            return Err(format!(
-                "not parts of one run: {} and {} differ in commit, rounds or machine",
-                self.commit, part.commit
-            ));
+        if (self.rounds, &self.machine) != (part.rounds, &part.machine) {
+            return Err("not parts of one run: they differ in rounds or machine".to_owned());
         }
         if let Some(twice) = part.scenarios.iter().find(|played| self.scenarios.iter().any(|own| own.id == played.id)) {
             return Err(format!(
@@ -50,6 +47,8 @@ pub(crate) struct Played {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) letter: char,
+    #[serde(default)]
+    pub(crate) commit: String,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -79,7 +78,10 @@ impl Cell {
 
 pub(crate) fn read(path: &Path) -> Result<Record, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    let mut record: Record = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let unnamed = record.scenarios.iter_mut().filter(|played| played.commit.is_empty());
+    unnamed.for_each(|played| played.commit.clone_from(&record.commit));
+    Ok(record)
 }
 
 pub(crate) fn write(path: &Path, record: &Record) -> Result<(), String> {

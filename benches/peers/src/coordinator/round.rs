@@ -157,6 +157,7 @@ fn words(scenario: &Scenario, contender: Contender, port: u16, process: usize, m
         format!("port={port}"),
         "name=job".to_owned(),
         format!("process={process}"),
+        format!("processes={}", scenario.processes),
         format!("tasks={}", scenario.share(process)),
         format!("ms={ms}"),
         format!("section_us={}", scenario.section_us),

@@ -170,7 +170,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         processes: 4,
         tasks: 16,
         section_us: 2_000,
-        floors: &["flock", "flock-syscall"],
+        floors: &["push", "flock", "flock-syscall"],
         ..SHARING
     },
     hand_off("hand-off-2", "hand-off between 2 processes, 2 wait", 3),
@@ -219,6 +219,8 @@ pub(crate) const ALL: [Scenario; 18] = [
         letter: 'h',
         ms: 10_000,
         step_us: 0,
+        // Of tokio's mutex, one for each process, the memory is of interest: so much is not the lock's.
+        floors: &["push", "tokio"],
         ..hand_off("", "", 10_001)
     },
     delayed("delay-0", "a free lock through a proxy without delay", 0),

@@ -71,6 +71,11 @@ impl Main {
 
 impl Unit {
     pub(crate) fn shown(self, value: f64) -> String {
+        Self::written(value)
+    }
+
+    /// A number with as many digits as it is worth.
+    pub(crate) fn written(value: f64) -> String {
         match value.abs() {
             size if size >= 1_000.0 => thousands(value),
             size if size >= 100.0 => format!("{value:.0}"),
