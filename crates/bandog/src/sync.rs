@@ -15,9 +15,9 @@ mod real {
     pub(crate) use getrandom::fill as random;
     pub(crate) use tokio::runtime::{Handle, Runtime};
 
-    /// Whether threads of its own run its tasks.
+    /// Whether other threads than the caller's run its tasks.
     pub(crate) fn has_workers(runtime: &Handle) -> bool {
-        runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread
+        runtime.metrics().num_workers() > 1
     }
 
     pub(crate) fn runtime() -> std::io::Result<Runtime> {

@@ -75,6 +75,12 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Whether a connection is open on this way, as far as is known without asking: a probe would open none. A store without
     /// connections is always open.
     fn is_open(&self, way: Way) -> bool;
+
+    /// Whether a call that is polled once now is on its way to the store, whatever becomes of its future. A store that does not
+    /// know says no.
+    fn sends_at_once(&self) -> bool {
+        false
+    }
 }
 
 /// Which connection of a store.

@@ -72,10 +72,10 @@ impl Driver {
         (!is_blocking() && !self.keeper.runs_on(&runtime)).then_some(runtime)
     }
 
-    /// Whether a request that nobody waits for may be left to the caller's runtime: its workers go on with it whatever the caller
-    /// does next. A runtime of one thread stands still as soon as nobody blocks on it.
+    /// Whether a request that nobody waits for may be sent from here: it is on its way before the caller goes on, and somebody else
+    /// than the caller goes on with it. Otherwise the renewal thread sends it, which nothing of the caller's holds up.
     pub(crate) fn goes_on_here(&self) -> bool {
-        !self.capabilities.in_process && self.home().as_ref().is_some_and(has_workers)
+        !self.capabilities.in_process && self.home().as_ref().is_some_and(has_workers) && self.store.sends_at_once()
     }
 
     pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {

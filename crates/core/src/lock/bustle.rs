@@ -48,7 +48,7 @@ pub(super) struct Bustle {
     /// The last claim that a heartbeat has asked after, if there are more behind it.
     pub(super) beaten_to: Option<u64>,
     pub(super) todo: VecDeque<Todo>,
-    /// Claims that are sent and not answered, whatever became of them here.
+    /// Claims that could have been held back, are sent and not answered, whatever became of them here.
     pub(super) under_way: usize,
     /// Claims that are sent once fewer are under way.
     pub(super) held_back: VecDeque<u64>,

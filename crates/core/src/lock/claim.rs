@@ -180,8 +180,9 @@ impl Machine {
             Some(from) => Op::Upgrade(Upgrade { from, claim }),
             None => Op::Acquire(claim),
         };
-        self.bustle.under_way += 1;
-        Some(Action { errand: Errand::Claim { seq }, op, lane: Lane::Claims })
+        let counts = self.can_wait(seq);
+        self.bustle.under_way += usize::from(counts);
+        Some(Action { errand: Errand::Claim { seq, counts }, op, lane: Lane::Claims })
     }
 
     pub(super) fn confirm_action(&mut self, now: Moment, seq: u64) -> Option<Action> {

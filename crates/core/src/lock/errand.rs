@@ -32,6 +32,8 @@ pub enum Errand {
     Claim {
         /// Its sequence number.
         seq: u64,
+        /// Whether it is one of those of which only so many are under way at once.
+        counts: bool,
     },
     /// The confirmation of a claim before it is believed.
     Confirm {

@@ -143,7 +143,10 @@ enum Todo {
     Confirm(u64),
     Renew(Grip, Option<Slip>),
     Look(Grip),
+    /// The next piece of a round, from the first on if none is under way.
     Heartbeat,
+    /// The first piece, whatever the round does.
+    HeartbeatOfFirst,
     Part(usize),
     Downgrade(Grip, Slip),
     Withdraw(u64),
@@ -233,7 +236,7 @@ impl Machine {
         if let Ok(reply) = &result {
             self.note_alive(now, reply.run, !matches!(errand, Errand::Part { .. }));
         }
-        if let Errand::Claim { .. } = errand {
+        if let Errand::Claim { counts: true, .. } = errand {
             self.bustle.under_way = self.bustle.under_way.saturating_sub(1);
         }
         let (run, at) = result.as_ref().map(|reply| (reply.run, reply.at)).unwrap_or_default();
@@ -243,8 +246,8 @@ impl Machine {
             false => Err(StoreError::unknown("the store answered another question")),
         });
         match (errand, result) {
-            (Errand::Claim { seq }, Ok(Body::Verdict(verdict))) => self.on_verdict(now, seq, run, verdict),
-            (Errand::Claim { seq }, Err(error)) => {
+            (Errand::Claim { seq, .. }, Ok(Body::Verdict(verdict))) => self.on_verdict(now, seq, run, verdict),
+            (Errand::Claim { seq, .. }, Err(error)) => {
                 self.note_unsent(seq, &error);
                 self.on_claim_error(now, seq, error);
             }

@@ -1,10 +1,11 @@
 //! When very many ask at once: claims go out a few hundred at a time, in the order in which they were made.
 //!
 //! A request under way takes more memory than a waiter, and the store serves one after the other whatever lies before its door. Those that
-//! are held back are sent as answers come in; whoever does not want to wait is not held back. Called by the machine whenever a claim is
-//! to be sent.
+//! are held back are sent as answers come in; whoever does not want to wait is not held back, and holds up nobody. Called by the machine
+//! whenever a claim is to be sent.
 //!
-//! Invariant: while claims are held back, as many as there may be are under way, or the machine is about to be asked for actions.
+//! Invariant: while claims are held back, as many of their kind as there may be are under way, or the machine is about to be asked
+//! for actions.
 
 use crate::op::Patience;
 use crate::time::{LeaseTime, Moment};
@@ -53,7 +54,8 @@ impl Machine {
         }
     }
 
-    fn can_wait(&self, seq: u64) -> bool {
+    /// Whether a claim may be held back. Others do not count either: a stream of them must not keep anybody waiting.
+    pub(super) fn can_wait(&self, seq: u64) -> bool {
         let claim = self.bustle.claims.get(&seq);
         claim.is_some_and(|claim| matches!(claim.taker, Taker::Slip(_)) && claim.patience == Patience::Queue)
     }

@@ -167,9 +167,11 @@ impl Slips {
         self.those(waits)
     }
 
+    /// Slips without a claim, in the order in which they came: places are used again.
     pub(super) fn unclaimed(&self) -> Vec<Slip> {
-        let waits = |stage: &Stage| matches!(stage, Stage::Unclaimed);
-        self.those(waits)
+        let mut slips = self.those(|stage| matches!(stage, Stage::Unclaimed));
+        slips.sort_unstable_by_key(|slip| slip.serial);
+        slips
     }
 
     fn those(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<Slip> {

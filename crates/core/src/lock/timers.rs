@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::lease::Lease;
 use crate::op::{Heartbeat, News, Op, Queued, Standing};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreErrorKind};
 use crate::time::{LeaseTime, Moment, RunId};
 
 use crate::zoo::{self, Bug};
@@ -50,7 +50,7 @@ impl Machine {
         }
         if self.bustle.heartbeat_at.is_some_and(|at| at <= now) {
             self.bustle.heartbeat_at = None;
-            self.ask_after_all();
+            self.ask_after();
         }
         if self.bustle.failing.as_mut().is_some_and(|failing| failing.retry_at.take_if(|at| *at <= now).is_some()) {
             self.retry(now);
@@ -93,7 +93,8 @@ impl Machine {
             Todo::Confirm(seq) => self.confirm_action(now, seq),
             Todo::Renew(grip, slip) => self.renew_action(now, grip, slip),
             Todo::Look(grip) => self.look_action(now, grip),
-            Todo::Heartbeat => self.heartbeat_action(now),
+            Todo::Heartbeat => self.next_heartbeat(now),
+            Todo::HeartbeatOfFirst => self.heartbeat(now, Bound::Unbounded).map(|(beat, _)| beat),
             Todo::Part(key) => self.part_action(now, store, key),
             Todo::Downgrade(grip, slip) => self.downgrade_action(grip, slip),
             Todo::Withdraw(seq) => self.withdraw_action(now, seq),
@@ -127,10 +128,20 @@ impl Machine {
             return Why::Store(failing.error.clone());
         }
         let blocker = self.in_the_way(now);
+        if blocker.is_none() && self.is_held_back(slip) {
+            let words = "too many ask for this lock at once, and it was not its turn to ask within the wait";
+            return Why::Store(StoreError::not_executed(StoreErrorKind::Unavailable, words));
+        }
         if blocker.is_none() && self.is_unanswered(slip) {
             return Why::Store(StoreError::unknown("the store did not answer within the wait"));
         }
         Why::Timeout(blocker)
+    }
+
+    fn is_held_back(&self, slip: Slip) -> bool {
+        let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) else { return false };
+        let is_new = self.bustle.claims.get(seq).is_some_and(|claim| claim.phase == Phase::New);
+        is_new && !self.bustle.held_back.is_empty()
     }
 
     fn is_unanswered(&self, slip: Slip) -> bool {
@@ -196,6 +207,15 @@ impl Machine {
         self.bustle.heartbeat_at = Some(self.bustle.heartbeat_at.map_or(at, |known| known.min(at)));
     }
 
+    /// A heartbeat is due. While a round goes on, the first are asked after once more, and the round goes on: it may take longer
+    /// than until the blocker's lease ends.
+    fn ask_after(&mut self) {
+        match self.bustle.beaten_to {
+            Some(_) => self.bustle.todo.push_back(Todo::HeartbeatOfFirst),
+            None => self.ask_after_all(),
+        }
+    }
+
     /// A heartbeat for everybody, from the first on.
     fn ask_after_all(&mut self) {
         self.bustle.beaten_to = None;
@@ -203,9 +223,16 @@ impl Machine {
     }
 
     /// Asks after the next of the queued claims, some at a time: a store that answers for thousands at once serves nobody else meanwhile.
-    fn heartbeat_action(&mut self, now: Moment) -> Option<Action> {
-        let beats = |phase: Phase| matches!(phase, Phase::Queued { .. }) && !zoo::has(Bug::NoHeartbeats);
+    fn next_heartbeat(&mut self, now: Moment) -> Option<Action> {
         let from = self.bustle.beaten_to.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let (beat, to) = self.heartbeat(now, from)?;
+        self.bustle.beaten_to = to;
+        Some(beat)
+    }
+
+    /// A heartbeat for claims from there on, and the last of them if there are more.
+    fn heartbeat(&mut self, now: Moment, from: Bound<u64>) -> Option<(Action, Option<u64>)> {
+        let beats = |phase: Phase| matches!(phase, Phase::Queued { .. }) && !zoo::has(Bug::NoHeartbeats);
         let queued = |from| self.bustle.claims.range((from, Bound::Unbounded)).filter(|(_, claim)| beats(claim.phase));
         let windows = || queued(Bound::Unbounded).map(|(_, claim)| self.window(claim.lease));
         let (shortest, longest) = (windows().min()?, windows().max()?);
@@ -213,11 +240,14 @@ impl Machine {
         let is_more = seqs.len() > BEAT;
         seqs.truncate(BEAT);
         let last = *seqs.last()?;
-        // Set before the answer: an answer that never comes must not end the heartbeats.
-        (self.bustle.heartbeat_at, self.bustle.beaten_to) = (Some(now + shortest / 2), is_more.then_some(last));
+        // Set before the answer: an answer that never comes must not end the heartbeats. What an answer has said of the blocker
+        // stays if it is sooner.
+        let next = now + shortest / 2;
+        self.bustle.heartbeat_at = Some(self.bustle.heartbeat_at.map_or(next, |known| known.min(next)));
         let ids = seqs.iter().map(|seq| self.client.holder(*seq)).collect();
-        let beat = Heartbeat { inbox: self.client.inbox(), ids, alive: longest * 2 };
-        Some(Action { errand: Errand::Heartbeat { seqs, sent: now }, op: Op::Heartbeat(beat), lane: Lane::Renewals })
+        let op = Op::Heartbeat(Heartbeat { inbox: self.client.inbox(), ids, alive: longest * 2 });
+        let action = Action { errand: Errand::Heartbeat { seqs, sent: now }, op, lane: Lane::Renewals };
+        Some((action, is_more.then_some(last)))
     }
 
     pub(super) fn on_standings(

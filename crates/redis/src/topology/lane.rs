@@ -131,6 +131,11 @@ impl Lane {
         self.lock().link().is_some()
     }
 
+    /// Whether whoever sends now writes to the socket itself.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().link().is_some_and(|(link, _)| link.is_idle())
+    }
+
     /// Sends one command now, if there is a connection for it.
     pub(crate) fn send(&self, now: Moment, written: Written, write: impl FnOnce(&mut Vec<u8>)) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;

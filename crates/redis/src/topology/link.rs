@@ -72,6 +72,11 @@ impl Link {
         self.wire.is_gone()
     }
 
+    /// Whether nothing is under way: whoever sends now writes to the socket itself.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.wire.is_idle()
+    }
+
     /// Sends commands behind all that were handed in before; they are sent even if the answers are not waited for.
     pub(crate) fn start(&self, commands: &Packed) -> Pending {
         self.wire.send(commands)

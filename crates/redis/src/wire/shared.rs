@@ -84,6 +84,12 @@ impl Wire {
         }
     }
 
+    /// Whether nothing is under way, and whoever sends now writes to the socket itself.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.0.0.lock();
+        !state.ended && state.writer.is_some() && state.is_idle()
+    }
+
     /// Whether nothing can be sent any more. What was sent before may have been executed.
     pub(crate) fn is_gone(&self) -> bool {
         self.0.0.gone.load(Ordering::Acquire)

@@ -1,9 +1,11 @@
 //! Very many who ask at once: claims and heartbeats go out some at a time, and nobody is forgotten.
 
 use super::*;
+use crate::holder::PublicId;
 use crate::lock::claim::Phase;
 use crate::lock::rush::UNDER_WAY;
 use crate::lock::timers::BEAT;
+use crate::op::Blocker;
 
 const MANY: usize = UNDER_WAY + 3;
 
@@ -81,12 +83,39 @@ fn who_does_not_want_to_wait_is_not_held_back() {
 }
 
 #[test]
-fn a_wait_that_ends_before_the_claim_is_sent_blames_the_store() {
+fn who_does_not_want_to_wait_holds_up_nobody() {
+    let mut lock = Lock::new();
+    for number in 1..=UNDER_WAY + 1 {
+        lock.ask(Ask { patience: Patience::Try, ..reader() });
+        assert_eq!(lock.actions(), [format!("try #{number}")]);
+    }
+    lock.ask(fair());
+    assert_eq!(lock.actions(), claims(UNDER_WAY + 2..=UNDER_WAY + 2));
+}
+
+#[test]
+fn after_a_failure_they_come_in_the_order_of_asking() {
+    let (mut lock, slips) = crowd(MANY);
+    lock.actions();
+    // Their places are used again by whoever comes last.
+    slips[UNDER_WAY..UNDER_WAY + 3].iter().for_each(|slip| lock.cancel(*slip));
+    let last: Vec<Slip> = (0..3).map(|_| lock.ask(fair())).collect();
+    assert!(lock.actions().is_empty(), "held back");
+    lock.refuse("acquire #1", StoreErrorKind::Unavailable);
+    let order = lock.machine.bustle.slips.unclaimed();
+    assert_eq!(&order[order.len() - 3..], &last[..], "they came last");
+}
+
+#[test]
+fn a_wait_that_ends_before_the_claim_is_sent_says_so() {
     let (mut lock, _) = crowd(UNDER_WAY);
     let late = lock.ask(within(100, fair()));
     lock.actions();
     lock.wait(100);
-    assert_eq!(lock.pick(late), "store: the store did not answer within the wait");
+    assert_eq!(
+        lock.pick(late),
+        "store: too many ask for this lock at once, and it was not its turn to ask within the wait"
+    );
     assert!(lock.actions().is_empty(), "nothing of it was sent");
 }
 
@@ -133,6 +162,28 @@ fn a_heartbeat_asks_after_some_at_a_time() {
     assert!(lock.actions().is_empty(), "all were asked after");
     lock.wait(1_000);
     assert_eq!(lock.actions(), [beat(1..=BEAT)], "and again from the first");
+}
+
+#[test]
+fn the_first_ask_at_the_blockers_lease_end_whatever_the_round_does() {
+    let (mut lock, _) = crowd(2 * BEAT + 1);
+    lock.actions();
+    queue_all(&mut lock);
+    lock.wait(1_000);
+    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
+    let blocker = Blocker { holder: PublicId::from_bits(1), who: Arc::default(), remaining: millis(100) };
+    let ending = |ahead| Standing::Queued(Queued { ahead, blocker: Some(blocker.clone()), ..place(10) });
+    let standings = (0..).take(BEAT).map(ending).collect();
+    lock.answer(&beat(1..=BEAT), Body::Standings(standings));
+    assert_eq!(lock.actions(), [beat(BEAT + 1..=2 * BEAT)]);
+    // That piece is not answered yet when the blocker's lease ends.
+    lock.wait(105);
+    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
+    lock.answer(&beat(BEAT + 1..=2 * BEAT), still_queued(BEAT));
+    let last = 2 * BEAT + 1;
+    assert_eq!(lock.actions(), [beat(last..=last)], "the round goes on");
+    lock.answer(&beat(1..=BEAT), still_queued(BEAT));
+    assert!(lock.actions().is_empty(), "and ends");
 }
 
 #[test]
