@@ -55,7 +55,7 @@ fn head(record: &Record) -> String {
 }
 
 fn bars_that_were_set(page: &mut String, record: &Record) {
-    page.push_str("\n## The bars\n\nSet before anything was measured, and told from the tables below.\n\n| | | bar | | |\n|---|---|---|---|---|\n");
+    page.push_str("\n## The bars\n\nSet before anything was measured, and told from the tables below; what is in italics was added.\n\n| | | bar | | |\n|---|---|---|---|---|\n");
     for target in targets::list(record) {
         let verdict = match (target.value, target.met) {
             (None, _) => "",

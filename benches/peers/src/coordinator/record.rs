@@ -25,8 +25,15 @@ pub(crate) struct Record {
 impl Record {
     /// One run that was played in parts. What one part has played, the other has not.
     pub(crate) fn with(mut self, part: Self) -> Result<Self, String> {
-        if (self.rounds, &self.machine) != (part.rounds, &part.machine) {
-            return Err("not parts of one run: they differ in rounds or machine".to_owned());
+        let setting = |record: &Self| {
+            let Self { quick, rounds, machine, server, rule, .. } = record;
+            (*quick, *rounds, machine.clone(), server.clone(), rule.clone())
+        };
+        let newer = |(who, version): (&String, &String)| part.versions.get(who).is_some_and(|other| other != version);
+        if setting(&self) != setting(&part) || self.versions.iter().any(newer) {
+            return Err(
+                "not parts of one run: they differ in length, rounds, machine, server, rule or versions".to_owned()
+            );
         }
         if let Some(twice) = part.scenarios.iter().find(|played| self.scenarios.iter().any(|own| own.id == played.id)) {
             return Err(format!(

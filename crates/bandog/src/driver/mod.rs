@@ -2,7 +2,7 @@
 //!
 //! Requests and guards call in; every call locks one [`Cohort`], feeds its machine, takes what the machine wants done, and
 //! does it after unlocking. Four things happen elsewhere: the [keeper](keeper) thread turns timers into calls and sends
-//! renewals, heartbeats and orphan releases; the [watchdog](watchdog) looks after all of it; a request that the store does not answer within its first poll is
+//! renewals, heartbeats and the releases that nobody else can send; the [watchdog](watchdog) looks after all of it; a request that the store does not answer within its first poll is
 //! [finished](calls) where its answer comes in; and the store calls [`Inbox::deliver`].
 //!
 //! Invariant: no lock of ours is held while a store answers, a waker wakes or is dropped, or a user's code runs. Two small

@@ -111,10 +111,10 @@ impl Slot {
 
 /// Answers on their way. Dropped, they are thrown away when they come; what was sent stays sent.
 #[derive(Debug)]
-pub(crate) struct Pending(Way);
+pub(crate) struct Pending(Awaited);
 
 #[derive(Debug)]
-enum Way {
+enum Awaited {
     /// They will come there; the wire is kept for them.
     To { slot: Arc<Slot>, _wire: Wire },
     /// Nothing was sent, or all has been told.
@@ -125,15 +125,15 @@ enum Way {
 
 impl Pending {
     pub(super) fn at(slot: Arc<Slot>, wire: Wire) -> Self {
-        Self(Way::To { slot, _wire: wire })
+        Self(Awaited::To { slot, _wire: wire })
     }
 
     pub(super) fn unsent() -> Self {
-        Self(Way::Unsent)
+        Self(Awaited::Unsent)
     }
 
     pub(super) fn unasked() -> Self {
-        Self(Way::Unasked)
+        Self(Awaited::Unasked)
     }
 }
 
@@ -142,11 +142,11 @@ impl Future for Pending {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answered = match &self.0 {
-            Way::To { slot, .. } => ready!(slot.poll(context)),
-            Way::Unsent => Err(Broken::Unsent),
-            Way::Unasked => Ok(Answers::Many(Vec::new())),
+            Awaited::To { slot, .. } => ready!(slot.poll(context)),
+            Awaited::Unsent => Err(Broken::Unsent),
+            Awaited::Unasked => Ok(Answers::Many(Vec::new())),
         };
-        self.0 = Way::Unsent;
+        self.0 = Awaited::Unsent;
         Poll::Ready(answered)
     }
 }
@@ -154,7 +154,7 @@ impl Future for Pending {
 // The slot stays in the line, perhaps for long: whoever waited there is not kept with it.
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let Way::To { slot, .. } = &self.0 {
+        if let Awaited::To { slot, .. } = &self.0 {
             slot.forget();
         }
     }

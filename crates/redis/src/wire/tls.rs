@@ -54,7 +54,11 @@ impl Tls {
 
 fn certificates(whose: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    found.map_err(|error| format!("the certificate of {whose} cannot be read as PEM: {error}"))
+    match found {
+        Ok(found) if found.is_empty() => Err(format!("there is no certificate in PEM for {whose}")),
+        Ok(found) => Ok(found),
+        Err(error) => Err(format!("the certificate of {whose} cannot be read as PEM: {error}")),
+    }
 }
 
 fn roots(certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
@@ -78,5 +82,20 @@ fn choose_provider() {
     if CryptoProvider::get_default().is_none() {
         // Somebody else may have been faster: theirs is as good.
         drop(ring::default_provider().install_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_certificate_is_told() {
+        for file in [b"".as_slice(), b"\x30\x82\x03\x0a DER and not PEM"] {
+            assert_eq!(
+                certificates("the authority", file).unwrap_err(),
+                "there is no certificate in PEM for the authority"
+            );
+        }
     }
 }
