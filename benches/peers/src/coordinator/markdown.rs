@@ -36,11 +36,13 @@ fn head(record: &Record) -> String {
     }
     let _ = write!(
         page,
-        "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it; this run took {:.0} min\n```\n\n\
+        "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it\n```\n\nThis run: {} of {} scenarios, {:.0} min. \
          {}; {}. {} rounds, every contender once in each; median, in brackets the smallest and the largest round. Client \
          and server share the machine. Noise: {}.\n\n\
          Commands are what clients send, counted with `MONITOR` in a run of its own; what a script calls inside the server is not \
          counted. Processor time is what the kernel counts for all threads of a process.\n\n## Who took part\n\n| | version |\n|---|---|\n",
+        record.scenarios.len(),
+        scenarios::ALL.len() + 1,
         record.took_seconds / 60.0,
         record.machine,
         record.server,

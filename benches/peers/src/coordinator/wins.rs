@@ -39,7 +39,10 @@ fn in_figure(played: &Played, unit: Unit) -> Vec<Win> {
     let ours: Vec<_> = side(Side::Ours).collect();
     let mut wins = Vec::new();
     for (peer, theirs) in side(Side::Peer) {
-        let beaten: Vec<_> = ours.iter().filter(|(_, own)| unit.is_better(theirs.median, own.median)).collect();
+        // What is written the same is the same.
+        let differs = |own: f64| unit.shown(own) != unit.shown(theirs.median);
+        let is_ahead = |own: f64| unit.is_better(theirs.median, own) && differs(own);
+        let beaten: Vec<_> = ours.iter().filter(|(_, own)| is_ahead(own.median)).collect();
         let Some((_, first)) = beaten.first() else { continue };
         let apart = if unit.more_is_better { theirs.min > first.max } else { theirs.max < first.min };
         wins.push(Win {

@@ -31,6 +31,8 @@ fn schedule_19_the_inbox_is_cut_just_before_the_message() {
             let ann = stage.ann.clone();
             let waits = tokio::spawn(async move { ann.mutex("job").acquire().await.unwrap() });
             stage.sees("job", (1, 1)).await;
+            // A claim does not wait for long until news is heard again.
+            stage.listens().await;
             assert!(stage.server.run::<u32>("CLIENT KILL TYPE pubsub") >= 1);
             held.release().await.unwrap();
             let guard = tokio::time::timeout(ms(2_000), waits).await.expect("found after the resubscription").unwrap();
