@@ -48,34 +48,19 @@ fn free(seen: &Seen<'_>) -> Vec<Target> {
     let over_peers = |ours| seen.over("pair", pair, ours, seen.best_peer("pair", pair, f64::min));
     let floor = |ours| seen.over("pair", pair, ours, seen.value("pair", pair, "raw"));
     let tasks = |other| seen.over("names-512", rate, "bandog", other);
+    let bare = tasks(seen.value("names-512", rate, "bare"));
+    let best_peer = tasks(seen.best_peer("names-512", rate, f64::max));
+    let dropped = over_peers("bandog-dropped");
+    let commands = seen.value("reenter", "commands_per_acquisition", "bandog");
+    let nanos = seen.value("reenter", pair, "bandog").map(|micros| micros * 1e3);
     vec![
         target('a', "pair, times the raw floor", Wanted::AtMost(1.15), floor("bandog")),
         target('a', "pair, times the best peer", Wanted::Below(1.0), over_peers("bandog")),
-        target(
-            'a',
-            "*pair with guards dropped, times the best peer*",
-            Wanted::Below(1.0),
-            over_peers("bandog-dropped"),
-        ),
-        target(
-            'b',
-            "512 tasks, times bare redis-rs",
-            Wanted::AtLeast(0.9),
-            tasks(seen.value("names-512", rate, "bare")),
-        ),
-        target(
-            'b',
-            "512 tasks, times the best peer",
-            Wanted::AtLeast(1.0),
-            tasks(seen.best_peer("names-512", rate, f64::max)),
-        ),
-        target(
-            'f',
-            "re-entry, commands each",
-            Wanted::AtMost(0.001),
-            seen.value("reenter", "commands_per_acquisition", "bandog"),
-        ),
-        target('f', "re-entry, ns", Wanted::AtMost(200.0), seen.value("reenter", pair, "bandog").map(|us| us * 1e3)),
+        target('a', "*pair with guards dropped, times the best peer*", Wanted::Below(1.0), dropped),
+        target('b', "512 tasks, times bare redis-rs", Wanted::AtLeast(0.9), bare),
+        target('b', "512 tasks, times the best peer", Wanted::AtLeast(1.0), best_peer),
+        target('f', "re-entry, commands each", Wanted::AtMost(0.001), commands),
+        target('f', "re-entry, ns", Wanted::AtMost(200.0), nanos),
     ]
 }
 

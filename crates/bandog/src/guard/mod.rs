@@ -2,22 +2,21 @@
 
 mod change;
 mod hold;
+mod parting;
 mod task;
 mod watch;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bandog_core::holder::HolderId;
-use bandog_core::lock::{Grip, How, LossReason, Outcome, Released, Why};
+use bandog_core::lock::{Grip, How, LossReason, Outcome, Why};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
-use crate::acquire::{Asker, Waiting};
+use crate::acquire::Asker;
 use crate::driver::Stays;
 use crate::error::{ReleaseError, RenewError};
 use crate::held::{Held, Mutual, Permits, Reading, Writing};
@@ -25,6 +24,8 @@ use crate::held::{Held, Mutual, Permits, Reading, Writing};
 pub use change::UpgradeError;
 pub use hold::{GuardState, Hold};
 pub use task::Task;
+
+use parting::Parting;
 
 /// A held lock. Dropping it releases the lock in the background.
 ///
@@ -319,10 +320,7 @@ impl<K: Held> Guard<K> {
         // Made here and not in the future: one that is dropped before its first poll must give its slip back.
         let mut parting = match self.stay(true) {
             Some(stays) => Parting::Stays(stays),
-            None => match hold.let_go(true) {
-                Released::Now(result) => Parting::Over(result),
-                Released::Later(slip) => Parting::Asked(Waiting::new(&hold.handle, &hold.cohort, slip)),
-            },
+            None => Parting::of(&hold),
         };
         async move {
             let why = match poll_fn(|cx| parting.poll(cx)).await {
@@ -368,28 +366,6 @@ impl<K: Held> Guard<K> {
             Outcome::Failed(Why::WouldDeadlock) => Err(RenewError::Reentered { place, doing }),
             Outcome::Failed(_) => Err(RenewError::Lost { place, doing, reason: LossReason::Shutdown }),
             Outcome::Done | Outcome::Granted { .. } => Ok(()),
-        }
-    }
-}
-
-/// How a guard was let go, as far as can be told at once.
-enum Parting {
-    Over(Result<(), Why>),
-    Asked(Waiting),
-    Stays(Stays),
-}
-
-impl Parting {
-    // Polled in place: what is awaited by value lies in the caller's future once for each function that takes it.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Why>> {
-        match self {
-            Self::Over(result) => Poll::Ready(std::mem::replace(result, Err(Why::Closed))),
-            Self::Asked(waiting) => match waiting.poll(cx.waker()) {
-                None => Poll::Pending,
-                Some((_, Outcome::Failed(why), _)) => Poll::Ready(Err(why)),
-                Some((_, Outcome::Done | Outcome::Granted { .. }, _)) => Poll::Ready(Ok(())),
-            },
-            Self::Stays(stays) => Pin::new(stays).poll(cx).map(|told| told.unwrap_or(Err(Why::Closed))),
         }
     }
 }
