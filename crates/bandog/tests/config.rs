@@ -108,7 +108,7 @@ fn the_page_names_only_what_exists() {
 }
 
 fn sources() -> String {
-    ["request.rs", "config/builder.rs", "locks/builder.rs", "locks/mod.rs", "memory/mod.rs"]
+    ["request/options.rs", "config/builder.rs", "locks/builder.rs", "locks/mod.rs", "memory/mod.rs"]
         .map(|file| fs::read_to_string(root().join("crates/bandog/src").join(file)).expect(file))
         .concat()
 }
