@@ -49,7 +49,7 @@ impl Record {
 }
 
 /// A scenario.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Played {
     pub(crate) id: String,
     pub(crate) title: String,
@@ -94,4 +94,60 @@ pub(crate) fn read(path: &Path) -> Result<Record, String> {
 pub(crate) fn write(path: &Path, record: &Record) -> Result<(), String> {
     let text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+impl Record {
+    pub(crate) fn empty() -> Self {
+        Self {
+            quick: false,
+            rounds: 5,
+            commit: "one".to_owned(),
+            machine: "this".to_owned(),
+            server: "7.0".to_owned(),
+            took_seconds: 60.0,
+            rule: "none".to_owned(),
+            versions: BTreeMap::new(),
+            scenarios: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(scenarios: &[&str], versions: &[(&str, &str)]) -> Record {
+        let played = |id: &&str| Played { id: (*id).to_owned(), ..Played::default() };
+        let versions = versions.iter().map(|(who, version)| ((*who).to_owned(), (*version).to_owned()));
+        Record { scenarios: scenarios.iter().map(played).collect(), versions: versions.collect(), ..Record::empty() }
+    }
+
+    #[test]
+    fn parts_of_one_run_are_one_record() {
+        let whole =
+            part(&["pair"], &[("rslock", "0.10")]).with(part(&["across"], &[("redsync", "4"), ("rslock", "0.10")]));
+        let whole = whole.unwrap();
+        assert_eq!(whole.scenarios.iter().map(|played| played.id.as_str()).collect::<Vec<_>>(), ["pair", "across"]);
+        assert_eq!((whole.took_seconds, whole.versions.len()), (120.0, 2));
+    }
+
+    #[test]
+    fn other_machines_rounds_and_versions_are_other_runs() {
+        let own = || part(&["pair"], &[("rslock", "0.10")]);
+        for other in [
+            Record { rounds: 4, ..part(&["across"], &[]) },
+            Record { machine: "that".to_owned(), ..part(&["across"], &[]) },
+            Record { quick: true, ..part(&["across"], &[]) },
+            part(&["across"], &[("rslock", "0.11")]),
+        ] {
+            assert!(own().with(other).unwrap_err().starts_with("not parts of one run"));
+        }
+    }
+
+    #[test]
+    fn no_scenario_comes_from_two_parts() {
+        let twice = part(&["pair", "across"], &[]).with(part(&["names-64", "across"], &[])).unwrap_err();
+        assert!(twice.starts_with("across was played in two"), "{twice}");
+    }
 }

@@ -140,6 +140,7 @@ pub(crate) const ALL: [Scenario; 18] = [
     Scenario {
         id: "pair",
         title: "a free lock, one task",
+        ms: 3_000,
         apart: true,
         floors: &["raw", "bare", "flock", "flock-syscall", "tokio"],
         locks: FREE,
@@ -226,8 +227,8 @@ pub(crate) const ALL: [Scenario; 18] = [
     delayed("delay-0", "a free lock through a proxy without delay", 0),
     delayed("delay-500", "a free lock through a proxy, 0.5 ms there and back", 250),
     delayed("delay-2000", "a free lock through a proxy, 2 ms there and back", 1_000),
-    held("held-10000", "10,000 locks held", 10_000, 60_000, 120),
-    held("held-100000", "100,000 locks held", 100_000, 60_000, 300),
+    held("held-10000", "10,000 locks held", 10_000, 35_000, 120),
+    held("held-100000", "100,000 locks held", 100_000, 35_000, 300),
 ];
 
 impl Scenario {
