@@ -1,15 +1,25 @@
-//! Whether the fields of a record belong together: whatever leaves must leave nothing behind.
+//! Whether the parts of a record belong together: whatever leaves must leave nothing behind.
 
-use std::collections::BTreeMap;
+use crate::commands::{Fields, Held};
 
 /// Where the summary says which numbers it has.
 const LARGE: usize = 36;
 
-pub(crate) fn check(fields: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), String> {
+pub(crate) fn check(held: &Held) -> Result<(), String> {
+    let broken = match held {
+        Held::Text(numbers) => {
+            (numbers.get(LARGE) != Some(&0)).then_some("more than a string if it has more than a hold")
+        }
+        Held::Hash(fields) => broken(fields),
+    };
+    broken.map_or(Ok(()), |rule| Err(format!("the record must have {rule}")))
+}
+
+fn broken(fields: &Fields) -> Option<&'static str> {
     let count = |letter: u8| fields.iter().filter(|(name, value)| name[0] == letter && !value.is_empty()).count();
     let [holds, index, waiters, links, inboxes] = [b'h', b'i', b'w', b'l', b'a'].map(count);
     let [marks, order, upgrades, reasons] = [b'd', b'm', b'u', b'r'].map(count);
-    let audited = fields.get(&b"s"[..]).is_some_and(|summary| summary.get(LARGE) == Some(&2));
+    let large = fields.get(&b"s"[..]).and_then(|summary| summary.get(LARGE)).copied().unwrap_or_default();
     let rules = [
         (index == waiters + holds, "an index entry for every waiter and every hold but the first"),
         (links <= waiters, "no links without waiters"),
@@ -18,8 +28,8 @@ pub(crate) fn check(fields: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), String> {
         (marks == order, "every mark in the order once"),
         (reasons <= holds + 1, "no reason without a hold"),
         (fields.contains_key(&b"s"[..]), "a summary"),
-        (fields.contains_key(&b"v"[..]) == audited, "an audit where the summary says so, and nowhere else"),
+        (large > 0 || reasons > 0, "more than a string has"),
+        (fields.contains_key(&b"v"[..]) == (large == 2), "an audit where the summary says so, and nowhere else"),
     ];
-    let broken = rules.iter().find(|(kept, _)| !kept);
-    broken.map_or(Ok(()), |(_, rule)| Err(format!("the record must have {rule}")))
+    rules.into_iter().find(|(kept, _)| !kept).map(|(_, rule)| rule)
 }

@@ -22,7 +22,7 @@ use mlua::{Function, Lua, Table};
 
 use commands::Db;
 
-pub use commands::Hash;
+pub use commands::Entry;
 pub use interpreter::GLOBALS;
 
 /// The server.
@@ -96,13 +96,13 @@ impl Fake {
     }
 
     /// Takes a key out of the server, whether or not its end has come.
-    pub fn take(&self, key: &[u8]) -> Option<Hash> {
+    pub fn take(&self, key: &[u8]) -> Option<Entry> {
         self.db.borrow_mut().take(key)
     }
 
-    /// Puts a hash at a key, or nothing.
-    pub fn put(&self, key: &[u8], hash: Option<Hash>) {
-        self.db.borrow_mut().put(key, hash);
+    /// Puts something at a key, or nothing.
+    pub fn put(&self, key: &[u8], entry: Option<Entry>) {
+        self.db.borrow_mut().put(key, entry);
     }
 
     /// Takes a key's end away, as an operator might.
@@ -115,10 +115,10 @@ impl Fake {
         self.db.borrow_mut().ends(key)
     }
 
-    /// Whether the fields of a key belong together.
+    /// Whether what stands at a key belongs together.
     ///
     /// # Errors
-    /// The rule that they break.
+    /// The rule that it breaks.
     pub fn check(&self, key: &[u8]) -> Result<(), String> {
         self.db.borrow_mut().check(key)
     }

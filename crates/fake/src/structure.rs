@@ -1,4 +1,4 @@
-//! The part of Redis's `struct` library that the scripts use: big-endian, `B`, `I<size>` and `c<length>`.
+//! The part of Redis's `struct` library that the scripts use: big-endian, `B`, `I<size>`, `c<length>` and, to pack, `c0`.
 //!
 //! As strict as it can be: what Redis would cut off or wrap around is an error here.
 
@@ -54,6 +54,7 @@ fn pack(args: &MultiValue) -> mlua::Result<Vec<u8>> {
                 }
                 packed.extend_from_slice(low);
             }
+            (Item::Text(0), Some(Value::String(text))) => packed.extend_from_slice(&text.as_bytes()),
             (Item::Text(size), Some(Value::String(text))) => {
                 packed.extend_from_slice(text.as_bytes().get(..size).ok_or_else(|| wrong("a string too short"))?);
             }
@@ -76,6 +77,9 @@ fn unpack(lua: &Lua, args: (mlua::String, mlua::String, Option<usize>)) -> mlua:
     for item in items(&format.as_bytes())? {
         let item = item?;
         let (Item::Number(size) | Item::Text(size)) = item;
+        if size == 0 {
+            return Err(wrong("c0 only packs"));
+        }
         let part = text.get(at..at + size).ok_or_else(|| wrong("data string too short"))?;
         values.push_back(match item {
             Item::Number(_) => Value::Number(part.iter().fold(0.0, |sum, byte| sum * 256.0 + f64::from(*byte))),
@@ -96,6 +100,8 @@ mod tests {
         let text = "local a, b, c, at = struct.unpack('>I8Bc3', '-' .. struct.pack('>I8Bc3', 2^52, 255, 'abcd'), 2)
             return a == 2^52 and b == 255 and c == 'abc' and at == 14";
         assert_eq!(Fake::new().try_text(text).unwrap(), mlua::Value::Boolean(true));
+        let whole = "return struct.pack('>Bc0', 65, 'bc') == 'Abc'";
+        assert_eq!(Fake::new().try_text(whole).unwrap(), mlua::Value::Boolean(true));
     }
 
     #[test]
@@ -104,9 +110,14 @@ mod tests {
         for wrong in ["pack('I8', 1)", "pack('>B', 256)", "pack('>I8', -1)", "pack('>I8', 0.5)", "pack('>I8', 2^53)"] {
             assert!(fake.try_text(&format!("return struct.{wrong}")).is_err(), "{wrong}");
         }
-        for wrong in
-            ["pack('>B')", "pack('>B', 1, 2)", "pack('>c3', 'ab')", "unpack('>I8', 'short')", "unpack('>B', 'a', 0)"]
-        {
+        for wrong in [
+            "pack('>B')",
+            "pack('>B', 1, 2)",
+            "pack('>c3', 'ab')",
+            "unpack('>I8', 'short')",
+            "unpack('>B', 'a', 0)",
+            "unpack('>c0', 'a')",
+        ] {
             assert!(fake.try_text(&format!("return struct.{wrong}")).is_err(), "{wrong}");
         }
     }

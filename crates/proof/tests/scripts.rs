@@ -21,7 +21,7 @@ const MISTAKES: [Mistake; 16] = [
     (
         "a release ends whoever holds",
         &[
-            (" and string.sub(s, 84, 107) == ARGV[2] then\n    till, revoked", " then\n    till, revoked"),
+            ("plain and string.find(s, ARGV[2], 84, true) == 84 then", "plain and #s > 83 then"),
             ("if kind == 1 then\n  f.remove(f.hold(at))", "if r.n > 0 then\n  f.remove(f.hold(1))"),
         ],
     ),

@@ -1,4 +1,4 @@
-//! Locks in Redis: the ledger as Lua scripts, one hash per lock, the codec around them, and the connections.
+//! Locks in Redis: the ledger as Lua scripts, one key per lock, the codec around them, and the connections.
 //!
 //! [`RedisStore`] is a [`Store`](bandog_core::store::Store). `docs/redis.md` tells users how to connect and what a server needs; decision 0015 tells why the
 //! connections are so.

@@ -72,7 +72,7 @@ impl Place {
 async fn step(lane: &Arc<Lane>, cursor: u64) -> Result<(u64, Vec<LockName>), StoreError> {
     let site = &lane.shared.site;
     let scan = Command::new("SCAN").number(cursor).arg("MATCH").arg(site.codec.keys().glob());
-    let scan = scan.arg("COUNT").number(STEP).arg("TYPE").arg("hash");
+    let scan = scan.arg("COUNT").number(STEP);
     let answer = lane.ask(scan.into()).await?.answers.one();
     let nonsense = || unreadable(&site.config, None, Wrong::Nonsense("no step of a scan"));
     let parts = match answer {
@@ -101,7 +101,7 @@ async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Vec<(LockName, R
         match codec.peeked(outcome?.value) {
             Ok(Some(view)) => rows.push((name.clone(), view)),
             Ok(None) => {}
-            // Somebody else's hash, or something that took its place just now: no lock, so not listed.
+            // Somebody else's key, or something that took its place just now: no lock, so not listed.
             Err(wrong) if wrong.word().is_none_or(|word| word == "WRONGTYPE" || word == "ERR") => {}
             Err(wrong) => return Err(unreadable(&lane.shared.site.config, Some(name), wrong)),
         }

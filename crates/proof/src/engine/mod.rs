@@ -11,7 +11,7 @@ use std::rc::Rc;
 use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::op::{Op, RecordView};
 use bandog_core::time::Now;
-use bandog_fake::Hash;
+use bandog_fake::Entry;
 use bandog_redis::Script;
 use clap::ValueEnum;
 
@@ -61,7 +61,7 @@ enum Inner {
 pub(crate) enum Kept {
     Record(Box<Record>),
     /// Nothing is a key that is not there.
-    Hash(Option<Hash>),
+    Entry(Option<Entry>),
 }
 
 /// Few entries at once, so that work is often left over.
@@ -92,14 +92,14 @@ impl Engine {
     pub(crate) fn nothing(&self) -> Kept {
         match self.0 {
             Inner::Ledger => Kept::Record(Box::default()),
-            Inner::Lua(_) => Kept::Hash(None),
+            Inner::Lua(_) => Kept::Entry(None),
         }
     }
 
     /// Applies one operation. Fails if the answer is not one: the port is broken.
     pub(crate) fn apply(&self, kept: &mut Kept, now: Now, op: &Op) -> Result<Applied, String> {
         match (&self.0, kept) {
-            (Inner::Lua(scripts), Kept::Hash(hash)) => scripts.apply(hash, now, op),
+            (Inner::Lua(scripts), Kept::Entry(entry)) => scripts.apply(entry, now, op),
             (Inner::Ledger, Kept::Record(record)) => {
                 if record.expires().is_some_and(|expires| expires <= now.lease) {
                     **record = Record::default();
@@ -113,7 +113,7 @@ impl Engine {
     /// Who holds and waits, without any change; nothing if nobody does.
     pub(crate) fn peek(&self, kept: &mut Kept, now: Now) -> Result<Option<RecordView>, String> {
         match (&self.0, kept) {
-            (Inner::Lua(scripts), Kept::Hash(hash)) => scripts.peek(hash, now),
+            (Inner::Lua(scripts), Kept::Entry(entry)) => scripts.peek(entry, now),
             (Inner::Ledger, Kept::Record(record)) => {
                 let over = record.expires().is_some_and(|expires| expires <= now.lease);
                 Ok(if over { None } else { record.peek(now) })

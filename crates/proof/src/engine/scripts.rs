@@ -1,10 +1,10 @@
-//! The port in full: operations are encoded, run as Lua on the hash at the key, and what comes back is decoded, news too.
+//! The port in full: operations are encoded, run as Lua on the entry at the key, and what comes back is decoded, news too.
 
 use bandog_core::ledger::Applied;
 use bandog_core::name::LockName;
 use bandog_core::op::{Effect, News, Op, RecordView};
 use bandog_core::time::{Now, RunId};
-use bandog_fake::{Fake, Hash};
+use bandog_fake::{Entry, Fake};
 use bandog_redis::{Call, Codec, Keys, Script, Value};
 
 /// A server without keys, and the codec of its clients.
@@ -23,27 +23,27 @@ impl Scripts {
         Self { fake: Fake::with(text), key: codec.keys().key(&name), codec, name }
     }
 
-    pub(super) fn apply(&self, hash: &mut Option<Hash>, now: Now, op: &Op) -> Result<Applied, String> {
-        let answer = self.run(hash, now, &self.codec.call(&self.name, op));
+    pub(super) fn apply(&self, entry: &mut Option<Entry>, now: Now, op: &Op) -> Result<Applied, String> {
+        let answer = self.run(entry, now, &self.codec.call(&self.name, op));
         let reply = self.codec.reply(op, now.run, answer).map_err(|wrong| format!("{op:?} is answered by {wrong}"))?;
         let published = self.fake.published().into_iter();
         let effects = published.map(|(channel, payload)| self.effect(now.run, &channel, &payload));
         let mut effects = effects.collect::<Result<Vec<_>, String>>()?;
         in_order(&mut effects);
-        hash.as_ref().map_or(Ok(()), Hash::check).map_err(|rule| format!("after {op:?} {rule}"))?;
+        entry.as_ref().map_or(Ok(()), Entry::check).map_err(|rule| format!("after {op:?} {rule}"))?;
         Ok(Applied { reply, effects })
     }
 
-    pub(super) fn peek(&self, hash: &mut Option<Hash>, now: Now) -> Result<Option<RecordView>, String> {
-        let answer = self.run(hash, now, &self.codec.peek(&self.name));
+    pub(super) fn peek(&self, entry: &mut Option<Entry>, now: Now) -> Result<Option<RecordView>, String> {
+        let answer = self.run(entry, now, &self.codec.peek(&self.name));
         self.codec.peeked(answer).map_err(|wrong| format!("a look is answered by {wrong}"))
     }
 
-    fn run(&self, hash: &mut Option<Hash>, now: Now, call: &Call) -> Value {
+    fn run(&self, entry: &mut Option<Entry>, now: Now, call: &Call) -> Value {
         self.fake.set_micros(now.wall.micros());
-        self.fake.put(&self.key, hash.take());
+        self.fake.put(&self.key, entry.take());
         let answer = self.fake.run(call);
-        *hash = self.fake.take(&self.key);
+        *entry = self.fake.take(&self.key);
         answer
     }
 

@@ -20,10 +20,10 @@ const STEPS: [(&str, [&str; 2]); 5] = [
     ("plain: SET NX PX, compare and DEL", [PLAIN_SET, PLAIN_DEL]),
     ("two calls of an empty script", ["return 1"; 2]),
     ("and the clock (TIME)", ["redis.call('TIME') return 1"; 2]),
-    ("and one look at the record (HGET)", ["redis.call('TIME') redis.call('HGET', KEYS[1], 's') return 1"; 2]),
+    ("and one look at the record (MGET)", ["redis.call('TIME') redis.call('MGET', KEYS[1]) return 1"; 2]),
     (
-        "and its two writes (HSET, PEXPIREAT)",
-        ["redis.call('TIME') redis.call('HGET', KEYS[1], 's') redis.call('HSET', KEYS[1], 's', ARGV[1]) \
+        "and its two writes (SET, PEXPIREAT)",
+        ["redis.call('TIME') redis.call('MGET', KEYS[1]) redis.call('SET', KEYS[1], ARGV[1], 'KEEPTTL') \
           redis.call('PEXPIREAT', KEYS[1], '4000000000000') return 1"; 2],
     ),
 ];

@@ -21,6 +21,8 @@ const STEPS: usize = 100;
 const STEP: u64 = 500;
 const LOOKS: u64 = 5_000;
 const WITHIN: Duration = Duration::from_secs(1);
+/// So many bytes a record has at least: its numbers, the first of which is a stamp.
+const OPENING: usize = 37;
 /// So many are named.
 const NAMED: usize = 3;
 
@@ -39,7 +41,7 @@ pub(super) async fn keys(patient: &Patient<'_>) -> Remark {
             let remark = KEYS.unknown(words::refusal("looking at keys", &text));
             let is_forbidden = text.starts_with("NOPERM");
             remark.change(if is_forbidden {
-                patient.allow("+scan +pttl +type")
+                patient.allow("+scan +pttl +type +getrange")
             } else {
                 words::remedy(&text).to_owned()
             })
@@ -87,18 +89,40 @@ async fn look(patient: &Patient<'_>, keys: Vec<Vec<u8>>, found: &mut Found) -> R
     let ask = |word: &str, key: &[u8]| Command::new(word).arg(key);
     let questions = keys.iter().flat_map(|key| [ask("PTTL", key), ask("TYPE", key)]).collect();
     let answers = patient.ask(questions).await;
+    let texts = keys.iter().zip(answers.chunks(2)).filter(|(_, pair)| is_text(&pair[1])).map(|(key, _)| key);
+    let opening = |key: &Vec<u8>| ask("GETRANGE", key).number(0).number(OPENING as u64 - 1);
+    let mut openings = patient.ask(texts.map(opening).collect()).await.into_iter();
     for (key, pair) in keys.iter().zip(answers.chunks(2)) {
+        let ours = match &pair[1] {
+            kind if is_text(kind) => openings.next().map_or(Ok(false), |opening| is_record(&opening))?,
+            kind => matches!(kind, Value::Bytes(kind) if kind == b"hash"),
+        };
         match pair {
             [Value::Error(text), _] | [_, Value::Error(text)] => return Err(text.clone()),
             // Gone meanwhile.
             [Value::Int(-2), _] => continue,
-            [_, Value::Bytes(kind)] if kind != b"hash" => found.foreign.push(shown(key, kind)),
+            [_, Value::Bytes(kind)] if !ours => found.foreign.push(shown(key, kind)),
             [Value::Int(-1), Value::Bytes(kind)] => found.endless.push(shown(key, kind)),
             _ => {}
         }
         found.looked += 1;
     }
     Ok(())
+}
+
+fn is_text(kind: &Value) -> bool {
+    matches!(kind, Value::Bytes(kind) if kind == b"string")
+}
+
+/// Whether a string begins as a lock that nobody waits for does, or has gone meanwhile.
+fn is_record(opening: &Value) -> Result<bool, String> {
+    match opening {
+        Value::Bytes(opening) => Ok(opening.is_empty() || (opening.len() == OPENING && opening[0] == 0)),
+        // It has become something else meanwhile: a lock that somebody waits for, most likely.
+        Value::Error(text) if text.starts_with("WRONGTYPE") => Ok(true),
+        Value::Error(text) => Err(text.clone()),
+        _ => Ok(false),
+    }
 }
 
 fn shown(key: &[u8], kind: &[u8]) -> String {

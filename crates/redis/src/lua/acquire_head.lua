@@ -4,14 +4,14 @@
 --          with 3 added to the mode, so that no fast path takes it, a claim goes on with the stamp it is to follow
 -- ARGV[2]  its card: holder id (16 secret bytes, 8 of sequence), inbox (16 hex digits), public id (8 bytes), who
 -- returns  at and stamp, packed: granted for the whole lease, nobody waits. Else at, more, the verdict (see enter.lua)
--- cost     4 redis.calls in all (TIME, HGET, HSET, PEXPIREAT), 5 when there is no record
+-- cost     4 redis.calls in all (TIME, MGET, SET, PEXPIREAT), 5 when there is no record (HGET and EXISTS, one SET)
 local retention, longest, mode, lease, not_after, ballot = struct.unpack('>I8I8BI8I8I8', ARGV[1], 13)
-if mode == 0 and lease <= longest and not_after >= now then
-  local last, seen, expires, late, n, large = 0, 0, now + 1, 0, 0, 0
+if mode == 0 and lease <= longest and not_after >= now and (plain or not s) then
+  local last, seen, expires, late, n = 0, 0, now + 1, 0, 0
   if s then
-    last, seen, expires, late, n, large = struct.unpack('>I8I8I8I8I4B', s)
+    last, seen, expires, late, n = struct.unpack('>I8I8I8I8I4', s)
   end
-  if n == 0 and large == 0 and expires > now then
+  if n == 0 and expires > now then
     local stamp, till = last + 1, now + lease
     if us > stamp then
       stamp = us
@@ -30,9 +30,15 @@ if mode == 0 and lease <= longest and not_after >= now then
       expires = now + math.ceil((stamp - us) / 1000)
     end
     expires = expires + retention
-    redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8', stamp, now, expires, not_after, 1, 0,
-      till, 0, 0, 0, stamp, us, not_after, lease) .. ARGV[2])
-    redis.call('PEXPIREAT', key, string.format('%d', expires))
+    local record = struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8c0', stamp, now, expires, not_after, 1, 0,
+      till, 0, 0, 0, stamp, us, not_after, lease, ARGV[2])
+    if s then
+      -- To take an end away and give another costs more than to move it.
+      redis.call('SET', key, record, 'KEEPTTL')
+      redis.call('PEXPIREAT', key, string.format('%d', expires))
+    else
+      redis.call('SET', key, record, 'PXAT', string.format('%d', expires))
+    end
     return struct.pack('>I8I8', now, stamp)
   end
 end

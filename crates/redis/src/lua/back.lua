@@ -12,7 +12,7 @@ if now < r.seen then
   end
   f.survey()
   local boxes = {}
-  for _, field in ipairs(redis.call('HKEYS', key)) do
+  for _, field in ipairs(plain and {} or redis.call('HKEYS', key)) do
     if string.sub(field, 1, 1) == 'a' then
       boxes[#boxes + 1] = field
     end

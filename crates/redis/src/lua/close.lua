@@ -1,5 +1,6 @@
 -- Writes back what changed, lets the key live as long as the record matters, and pushes the news last.
--- cost     PEXPIREAT, at most one HDEL and one HSET per 500 fields, one PUBLISH per piece of news
+-- cost     PEXPIREAT and SET for numbers alone, else PEXPIREAT, at most one HDEL and one HSET per 500 fields, with DEL
+--          (and SETRANGE for a new claim) where it was numbers alone; one PUBLISH per piece of news
 
 -- Tells every holder's inbox, each once, that somebody waits.
 function f.notify()
@@ -21,7 +22,7 @@ function f.send(command, list)
   end
 end
 
--- Every number of the record, and the hold in slot 1.
+-- Every number of the record, and the hold in slot 1; and whether that is all there is.
 function f.summary(waits, ends)
   -- Without these, one number tells all.
   local large = r.n > 1 or waits or r.first <= r.final or (r.n == 1 and r.cap > 0)
@@ -34,11 +35,26 @@ function f.summary(waits, ends)
   if large == 2 then
     summary = summary .. write('>I8', r.audit)
   end
-  return r.n > 0 and summary .. f.get('h1') or summary
+  if r.n == 0 then
+    return summary, large == 0
+  end
+  -- A hold that is revoked has a reason.
+  return summary .. f.get('h1'), large == 0 and string.byte(f.get('h1'), 9) == 0
 end
 
 function f.flush(waits, ends)
-  local kept, gone = {'s', f.summary(waits, ends)}, {}
+  local summary, small = f.summary(waits, ends)
+  ends = string.format('%d', ends)
+  -- Without memory only a call that has already written may write more: all but a new claim write the end first, also
+  -- where there is no key yet.
+  if not r.grows then
+    redis.call('PEXPIREAT', key, ends)
+  end
+  if small then
+    redis.call('SET', key, summary, 'PXAT', ends)
+    return
+  end
+  local kept, gone = {'s', summary}, {}
   for _, field in ipairs(order) do
     local value = cache[field]
     if value and field ~= 'h1' then
@@ -48,20 +64,20 @@ function f.flush(waits, ends)
       gone[#gone + 1] = field
     end
   end
-  if s and not r.known then
+  local fresh = plain or not r.known
+  if plain and r.grows then
+    -- Writes nothing, but is refused without memory, before anything has gone.
+    redis.call('SETRANGE', key, '0', '')
+  end
+  if s and fresh then
     redis.call('DEL', key)
   end
-  -- Without memory only a call that has already written may add a field: all but a new claim write the end first, also
-  -- where there is no key yet.
-  if not r.grows then
-    redis.call('PEXPIREAT', key, string.format('%d', ends))
-  end
   f.send('HSET', kept)
-  if r.known then
-    f.send('HDEL', gone)
+  if fresh or r.grows then
+    redis.call('PEXPIREAT', key, ends)
   end
-  if r.grows or not r.known then
-    redis.call('PEXPIREAT', key, string.format('%d', ends))
+  if not fresh then
+    f.send('HDEL', gone)
   end
 end
 

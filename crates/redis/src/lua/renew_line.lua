@@ -1,6 +1,6 @@
 -- Renew, second fast path: the only hold, exclusive and not revoked, with a line behind it or marks to keep.
 --
--- cost     6 redis.calls in all (TIME, HGET twice for the line, HGET, PEXPIREAT, HSET)
+-- cost     7 redis.calls in all (TIME, MGET, HGET, HGET twice for the line, PEXPIREAT, HSET)
 if s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == ARGV[2] then
   local last, seen, expires, late, n, _, cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first,
     final, stale, latest = struct.unpack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8', s)
@@ -13,9 +13,9 @@ if s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == ARGV[2] then
       till = now + left
       expires = math.max(till, late, latest, lively, now + math.ceil((last - us) / 1000)) + retention
       redis.call('PEXPIREAT', key, string.format('%d', expires))
-      redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', last, now, expires, late,
-          1, 1, 0, permits, waiting, fairs, head, tail, place, 0, lively, first, final, stale, latest, till, 1, till)
-        .. struct.pack('>I8BBI4I8I8I8I8', till, 0, 0, count, own, since, not_after, left) .. string.sub(s, 185))
+      redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8I8BBI4I8I8I8I8c0', last, now,
+        expires, late, 1, 1, 0, permits, waiting, fairs, head, tail, place, 0, lively, first, final, stale, latest,
+        till, 1, till, till, 0, 0, count, own, since, not_after, left, string.sub(s, 185)))
       return {now, 0, 1, own, left, waiting, fairs > 0 and 1 or 0}
     end
   end

@@ -45,7 +45,7 @@ end
 
 -- Reads many fields in as few calls as possible.
 function f.fetch(fields)
-  if not r.known then
+  if plain or not r.known then
     return
   end
   for from = 1, #fields, 200 do
@@ -62,7 +62,7 @@ end
 function f.get(field)
   local value = cache[field]
   if value == nil then
-    value = r.known and redis.call('HGET', key, field)
+    value = r.known and not plain and redis.call('HGET', key, field)
     cache[field] = value
   end
   return value

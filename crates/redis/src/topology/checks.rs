@@ -21,6 +21,9 @@ pub(crate) const RULE_COMMANDS: &[&str] = &[
     "script|load",
     "time",
     "exists",
+    "mget",
+    "set",
+    "setrange",
     "hget",
     "hmget",
     "hkeys",
@@ -48,11 +51,14 @@ local function try(...)
 end
 try('TIME')
 try('EXISTS', KEYS[1])
+try('MGET', KEYS[1])
 try('HMGET', KEYS[1], 'a')
 try('HGET', KEYS[1], 'a')
 try('HKEYS', KEYS[1])
 try('HSET', KEYS[1], 'a', 'b')
 try('HDEL', KEYS[1], 'a')
+try('SET', KEYS[1], '')
+try('SETRANGE', KEYS[1], 0, '')
 try('PEXPIREAT', KEYS[1], 1)
 try('DEL', KEYS[1])
 return missing

@@ -99,12 +99,18 @@ fn keys_that_are_none_of_ours_or_never_end_are_told() {
         let server = good_but(&[]);
         let _: String = server.run("SET lock:note hello");
         let _: i64 = server.run("HSET lock:forever a b");
+        let _: String = server.run("SET lock:theirs a-token-of-another-library-that-is-long-enough EX 60");
         let _: String = server.run("SET other:note hello");
         let found = examine(&server.url()).await;
-        let remark = told(&found, "keys", Risky, &["looked at 2 keys", "lock:note (string)", "lock:forever (hash)"]);
+        let remark = told(
+            &found,
+            "keys",
+            Risky,
+            &["looked at 3 keys", "lock:note (string)", "lock:theirs (string)", "lock:forever (hash)"],
+        );
         assert!(!remark.saw.contains("other:") && !remark.saw.contains("hello"), "{remark:?}");
         assert_eq!(ailing(&found), ["keys"]);
-        assert_eq!(server.size(), 3, "they are left alone");
+        assert_eq!(server.size(), 4, "they are left alone");
         assert_eq!(ailing(&examine(&format!("{}?prefix=bandog:", server.url())).await), Vec::<&str>::new());
     });
 }

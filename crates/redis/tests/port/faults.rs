@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
+use bandog_core::mode::Mode;
 use bandog_core::op::{Body, Claim, Heartbeat, Op, Parted, Refusal, Release, Renew, Renewal, Verdict};
 use bandog_core::time::RunId;
 use bandog_redis::{Codec, Keys, Value, Wrong};
@@ -91,10 +92,15 @@ fn without_memory_holders_renew_release_and_hand_over() {
 #[test]
 fn without_memory_the_fast_paths_work_too() {
     let Some(mut store) = Store::start(Limits::default()) else { return };
-    let claim = store.claim(1);
+    let [claim, next] = [1, 2].map(|number| store.claim(number));
     assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
     store.ask("CONFIG SET maxmemory 1");
-    assert!(matches!(store.renew(&claim), Body::Renewal(Renewal::Renewed { .. })));
+    // One by the fast path, one by the engine.
+    for next in [next.clone(), Claim { mode: Mode::Shared, ..next }] {
+        let refused = store.acquire(&next).expect_err("there is no memory for a first waiter");
+        assert_eq!(refused.word(), Some("OOM"), "{refused}");
+    }
+    assert!(matches!(store.renew(&claim), Body::Renewal(Renewal::Renewed { line, .. }) if line.waiters == 0));
     assert_eq!(store.release(&claim), Parted::Hold);
 }
 
@@ -112,11 +118,15 @@ fn without_memory_a_release_is_remembered() {
 #[test]
 fn foreign_data_at_the_key_is_left_alone() {
     let Some(mut store) = Store::start(Limits::default()) else { return };
-    store.ask("SET lock:order:1 mine");
     let claim = store.claim(1);
-    let refused = store.acquire(&claim).expect_err("it is a string");
-    assert_eq!(refused.word(), Some("WRONGTYPE"), "{refused}");
-    assert_eq!(store.ask("GET lock:order:1"), Value::Bytes(b"mine".to_vec()));
+    for theirs in ["mine", "x", "a-text-that-is-as-long-as-a-record-could-be"] {
+        store.ask(&format!("SET lock:order:1 {theirs}"));
+        for op in [Op::Acquire(claim.clone()), release(claim.id), Op::Inspect] {
+            let refused = store.apply(&op).expect_err("it is another's string");
+            assert_eq!(refused.word(), Some("WRONGTYPE"), "{refused}");
+        }
+        assert_eq!(store.ask("GET lock:order:1"), Value::Bytes(theirs.as_bytes().to_vec()));
+    }
     store.ask("DEL lock:order:1");
     store.ask("HSET lock:order:1 theirs 1");
     for op in [Op::Acquire(claim.clone()), release(claim.id), Op::Inspect] {

@@ -15,15 +15,21 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 66] = [
+const MISTAKES: [(&str, &str); 71] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
     ("expires = now + math.ceil((stamp - us) / 1000)\n", "expires = expires\n"),
     ("lease <= longest and not_after", "not_after"),
-    ("if n == 0 and large == 0 and expires > now", "if n == 0 and expires > now"),
-    ("if till > now and revoked == 0 then", "if till >= now and revoked == 0 then"),
-    ("if till <= now or revoked ~= 0 then", "if till <= now then"),
+    ("and not_after >= now and (plain or not s) then", "and not_after >= now then"),
+    ("seen <= now and till > now then\n    expires", "seen <= now and till >= now then\n    expires"),
+    ("expires <= now or till <= now then", "expires <= now or till < now then"),
+    ("  if length ~= left then\n", "  if false then\n"),
+    // a string, or a hash
+    ("large == 0 and string.byte(f.get('h1'), 9) == 0", "large == 0"),
+    ("if s and fresh then", "if s and not r.known then"),
+    ("if plain or not r.known then", "if not r.known then"),
+    ("ipairs(plain and {} or redis.call('HKEYS', key))", "ipairs(redis.call('HKEYS', key))"),
     // joining a line
     ("waiting < struct.unpack('>I4', ARGV[1])", "waiting <= struct.unpack('>I4', ARGV[1])"),
     ("alive > 0 and waiting", "waiting"),

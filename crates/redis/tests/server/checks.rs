@@ -101,7 +101,7 @@ fn a_missing_permission_is_told_with_the_rule_to_add() {
 #[test]
 fn a_missing_permission_found_later_is_told_too() {
     on_a_server(async |server| {
-        for command in ["evalsha", "hset", "time"] {
+        for command in ["evalsha", "set", "time"] {
             let _: String = server.run(&documented_rule());
             let locks = bandog::Locks::connect(&user(&server)).await.unwrap();
             let _: String = server.run(&format!("ACL SETUSER locker -{command}"));

@@ -36,7 +36,7 @@ fn nothing_is_left_after_the_retention() {
 }
 
 #[test]
-fn a_lock_is_one_hash_and_a_client_one_inbox() {
+fn a_lock_is_one_key_and_a_client_one_inbox() {
     on_a_server(async |server| {
         let (ann, bob) = (locks(&server.url()).await, locks(&server.url()).await);
         let guards = [ann.mutex("order:1").acquire().await.unwrap(), ann.mutex("order:2").acquire().await.unwrap()];
@@ -44,11 +44,13 @@ fn a_lock_is_one_hash_and_a_client_one_inbox() {
             let both = [bob.mutex("order:1").acquire().await.unwrap(), bob.mutex("order:2").acquire().await.unwrap()];
             both.map(|guard| guard.token())
         });
-        until("somebody waits", || server.run::<u32>("HLEN lock:order:1") > 1).await;
+        until("somebody waits", || server.run::<String>("TYPE lock:order:1") == "hash").await;
         let mut keys: Vec<String> = server.run("KEYS *");
         keys.sort();
         assert_eq!(keys, ["lock:order:1", "lock:order:2"]);
-        assert!(keys.iter().all(|key| server.run::<String>(&format!("TYPE {key}")) == "hash"));
+        // One is waited for, the other is not.
+        let types = keys.iter().map(|key| server.run::<String>(&format!("TYPE {key}")));
+        assert_eq!(types.collect::<Vec<_>>(), ["hash", "string"]);
         let inboxes: Vec<String> = server.run("PUBSUB CHANNELS *");
         assert!(inboxes.len() == 2 && inboxes.iter().all(|inbox| inbox.starts_with("lock:inbox:")), "{inboxes:?}");
         let tokens = guards.each_ref().map(bandog::Guard::token);

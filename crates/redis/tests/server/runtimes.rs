@@ -9,7 +9,9 @@ use bandog_core::name::LockName;
 use bandog_core::op::Op;
 use bandog_core::store::Store;
 
-use crate::support::{Server, hasty, is_missing, ms, soon};
+use bandog_rig::{Fault, Proxy};
+
+use crate::support::{Server, hasty, is_missing, ms, on_a_server, soon};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -83,6 +85,41 @@ fn what_a_dropped_guard_gives_back_is_there_for_the_next_claim() {
     // A claim that overtook the release before it would stand in line behind itself, and be told that it holds.
     assert_eq!(calls(&server, "publish"), pushes);
     assert!(calls(&server, "evalsha") >= scripts + 2 * PAIRS - 1);
+}
+
+#[test]
+fn a_dropped_guard_is_released_though_its_runtime_goes_on_with_something_else() {
+    on_a_server(async |server| {
+        let proxy = Proxy::of(&server).await;
+        let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        // Nobody loses patience before the test does.
+        let patient = Locks::builder().set("lease", "5m").unwrap().set("response_timeout", "60s").unwrap();
+        let url = proxy.url();
+        let locks = workers.spawn(async move { patient.connect(&url).await.unwrap() }).await.unwrap();
+        let guard = workers.spawn(locks.mutex("job").acquire()).await.unwrap().unwrap();
+        // Something is under way on the connection of claims, and stays so.
+        let begun = proxy.plan("acquire", Fault::HoldReply);
+        drop(workers.spawn(locks.mutex("other").acquire()));
+        begun.await.unwrap();
+        let (work, begun) = (Work::default(), Arc::new(Barrier::new(2)));
+        for guard in [None, Some(guard)] {
+            let (stop, begun) = (Arc::clone(&work.stop), Arc::clone(&begun));
+            drop(workers.spawn(async move {
+                // Both are here at once, so each has a worker of its own.
+                begun.wait();
+                drop(guard);
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            }));
+        }
+        let rival = hasty().connect(&server.url()).await.unwrap();
+        let next = tokio::time::timeout(ms(10_000), rival.mutex("job").acquire()).await;
+        drop(work);
+        proxy.let_go();
+        workers.shutdown_background();
+        next.expect("the lock is given back").unwrap().release().await.unwrap();
+    });
 }
 
 #[test]
