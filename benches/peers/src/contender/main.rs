@@ -45,7 +45,7 @@ async fn begin_async(game: &Game) -> Result<(), String> {
         "rslock" => play::play::<rust_peers::Rslock>(game).await,
         "rlock" => play::play::<rust_peers::Rlock>(game).await,
         "async-redis-lock" => play::play::<rust_peers::AsyncRedisLock>(game).await,
-        "push" => push::play(game).await,
+        "push" | "push-turns" => push::play(game).await,
         other => Err(format!("no contender {other:?}")),
     }
 }

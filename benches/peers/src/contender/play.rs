@@ -21,13 +21,14 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     }
     let locks = (0..game.tasks).map(|task| Locks::of(&peer, game, task)).collect::<Result<Vec<_>, _>>()?;
     warm(&peer, game).await?;
+    // What only the game needs is there before anything is weighed.
+    let tally = || Arc::new(Mutex::new(Tally::with_stamps(game.stamps.is_some(), game.tasks)));
+    let tallies: Vec<_> = locks.iter().map(|_| tally()).collect();
+    let shared = Arc::new(game.clone());
     let rss_kib = ready();
     let start = now();
-    let mut tallies = Vec::new();
-    for lock in locks {
-        let tally = Arc::new(Mutex::new(Tally::with_stamps(game.stamps.is_some(), game.tasks)));
-        tokio::spawn(turns(peer.clone(), lock, game.clone(), Arc::clone(&tally)));
-        tallies.push(tally);
+    for (lock, tally) in locks.into_iter().zip(&tallies) {
+        tokio::spawn(turns(peer.clone(), lock, Arc::clone(&shared), Arc::clone(tally)));
         if !game.step.is_zero() {
             tokio::time::sleep(game.step).await;
         }
@@ -42,7 +43,7 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
 async fn warm<P: Peer>(peer: &P, game: &Game) -> Result<(), String> {
     let locks = Locks::One(peer.lock(&game.warm_name(), Mode::Alone)?);
     let still = Game { section: Duration::ZERO, pause: Duration::ZERO, ..game.clone() };
-    let task = tokio::spawn(turns(peer.clone(), locks, still, Arc::default()));
+    let task = tokio::spawn(turns(peer.clone(), locks, Arc::new(still), Arc::default()));
     tokio::time::sleep(game.warm).await;
     task.abort();
     // It must be over before anything counts.
@@ -75,7 +76,7 @@ impl<P: Peer> Locks<P> {
     }
 }
 
-async fn turns<P: Peer>(peer: P, locks: Locks<P>, game: Game, tally: Arc<Mutex<Tally>>) {
+async fn turns<P: Peer>(peer: P, locks: Locks<P>, game: Arc<Game>, tally: Arc<Mutex<Tally>>) {
     for turn in 0.. {
         let asked = tally.lock().unwrap().asks();
         match one(&peer, locks.at(turn), &game, asked).await {

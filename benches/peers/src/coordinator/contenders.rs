@@ -25,7 +25,7 @@ const fn row(id: &'static str, label: &'static str, side: Side, language: &'stat
     Contender { id, label, side, language }
 }
 
-pub(crate) const ALL: [Contender; 20] = [
+pub(crate) const ALL: [Contender; 21] = [
     row("bandog", "bandog", Side::Ours, "rust"),
     row("bandog-fair", "bandog, fair", Side::Ours, "rust"),
     row("bandog-dropped", "bandog, guards dropped", Side::Ours, "rust"),
@@ -33,6 +33,7 @@ pub(crate) const ALL: [Contender; 20] = [
     row("pipelined", "floor: raw RESP, pipelined", Side::Floor, "rust"),
     row("bare", "floor: redis-rs, same scripts", Side::Floor, "rust"),
     row("push", "floor: publish → push", Side::Floor, "rust"),
+    row("push-turns", "floor: publish → push, after 5 ms of sections", Side::Floor, "rust"),
     row("flock", "floor: flock(1)", Side::Floor, "rust"),
     row("flock-syscall", "floor: flock(2)", Side::Floor, "rust"),
     row("tokio", "floor: tokio Mutex, RwLock", Side::Floor, "rust"),

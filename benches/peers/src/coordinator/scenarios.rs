@@ -120,7 +120,7 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
         step_us: 200,
         ms: 3_000,
         stamps: true,
-        floors: &["push"],
+        floors: &["push", "push-turns"],
         ..line
     }
 }
@@ -171,7 +171,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         processes: 4,
         tasks: 16,
         section_us: 2_000,
-        floors: &["push", "flock", "flock-syscall"],
+        floors: &["push", "push-turns", "flock", "flock-syscall"],
         ..SHARING
     },
     hand_off("hand-off-2", "hand-off between 2 processes, 2 wait", 3),

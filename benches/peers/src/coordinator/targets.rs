@@ -69,8 +69,8 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
     let best = |scenario: &str| seen.over(scenario, rate, "bandog", seen.best_peer(scenario, rate, f64::max));
     let commands = |ours| seen.value("across", "commands_per_acquisition", ours);
     let used = |ours| seen.value("across-2ms", "in_use", ours);
-    // What a push after each section leaves of the time.
-    let of_push = |ours| seen.over("across-2ms", "in_use", ours, used("push"));
+    // What a push leaves of the time, after each section or after as many as an unfair turn has.
+    let of_push = |ours, floor| seen.over("across-2ms", "in_use", ours, used(floor));
     let ideal = |ours| seen.value("across-2ms", "wait_p99_of_ideal", ours);
     let worst = seen.value("tasks-16", "wait_worst_us", "bandog").map(|us| us / 1e3);
     vec![
@@ -83,11 +83,16 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
         target('d', "2 ms section, part of the time in use", Wanted::AtLeast(0.98), used("bandog")),
         target(
             'd',
-            "2 ms section, in use, *times what publish → push reaches*",
+            "2 ms section, in use, *times what publish → push reaches after turns as long*",
             Wanted::AtLeast(0.98),
-            of_push("bandog"),
+            of_push("bandog", "push-turns"),
         ),
-        target('d', "*the same, fair*", Wanted::AtLeast(0.98), of_push("bandog-fair")),
+        target(
+            'd',
+            "2 ms section, in use, *fair, times what publish → push reaches*",
+            Wanted::AtLeast(0.98),
+            of_push("bandog-fair", "push"),
+        ),
         target('d', "2 ms section, wait p99, times the ideal line's", Wanted::AtMost(1.2), ideal("bandog")),
         target('d', "*the same, fair*", Wanted::AtMost(1.2), ideal("bandog-fair")),
     ]
@@ -97,12 +102,19 @@ fn handed_over(seen: &Seen<'_>) -> Vec<Target> {
     let p50 = |scenario: &str, who: &str| seen.value(scenario, "hand_off_p50_us", who);
     let ratio = |one: Option<f64>, other: Option<f64>| Some(one? / other?);
     let mut all = Vec::new();
-    for (who, label) in [("bandog", ""), ("bandog-fair", ", *fair*")] {
+    // The longer a machine has had nothing to do, the later it wakes: each beside the floor that hands over as often as it does.
+    for (who, label, pace, paced) in
+        [("bandog", "", "push-turns", ", after turns as long"), ("bandog-fair", ", *fair*", "push", "")]
+    {
         for waiters in WAITERS {
             let scenario = format!("hand-off-{waiters}");
-            let floor = ratio(p50(&scenario, who), p50(&scenario, "push"));
+            let times = |floor: &str| ratio(p50(&scenario, who), p50(&scenario, floor));
             let what = format!("{waiters} wait{label}: hand-off, times publish → push");
-            all.push(target('e', &what, Wanted::AtMost(1.3), floor));
+            all.push(target('e', &what, Wanted::AtMost(1.3), times("push")));
+            if pace != "push" {
+                let what = format!("{waiters} wait: *hand-off, times publish → push{paced}*");
+                all.push(target('e', &what, Wanted::AtMost(1.3), times(pace)));
+            }
         }
         let growth = |of: &dyn Fn(&str) -> Option<f64>| {
             let all: Option<Vec<f64>> = WAITERS.iter().map(|waiters| of(&format!("hand-off-{waiters}"))).collect();
@@ -112,8 +124,8 @@ fn handed_over(seen: &Seen<'_>) -> Vec<Target> {
         let grown = growth(&|scenario| p50(scenario, who));
         all.push(target('e', &format!("2 to 1,000 wait{label}: slowest over fastest"), Wanted::AtMost(1.3), grown));
         // Played in other hours, the machine is another; the floor was there in each of them.
-        let grown = growth(&|scenario| ratio(p50(scenario, who), p50(scenario, "push")));
-        let what = format!("2 to 1,000 wait{label}: *slowest over fastest, each as times its publish → push*");
+        let grown = growth(&|scenario| ratio(p50(scenario, who), p50(scenario, pace)));
+        let what = format!("2 to 1,000 wait{label}: *slowest over fastest, each as times its publish → push{paced}*");
         all.push(target('e', &what, Wanted::AtMost(1.3), grown));
         for (waiters, least) in [("2", 2.0), ("100", 5.0)] {
             let scenario = format!("hand-off-{waiters}");
@@ -226,6 +238,17 @@ mod tests {
         assert!(!verdict(&same, "pair, times the best peer").1);
         let many = record("names-512", "per_second", &[("bandog", &[100.0]), ("rslock", &[50.0]), ("rlock", &[101.0])]);
         assert_eq!(verdict(&many, "512 tasks, times the best peer"), ("0.99".to_owned(), false));
+    }
+
+    #[test]
+    fn each_hand_off_stands_beside_the_floor_of_its_own_pace() {
+        let all = [("push", 100.0), ("push-turns", 160.0), ("bandog", 200.0), ("bandog-fair", 120.0)];
+        let all = all.each_ref().map(|(who, value)| (*who, std::slice::from_ref(value)));
+        let seen = record("hand-off-10", "hand_off_p50_us", &all);
+        let times = |what: &str| verdict(&seen, &format!("10 wait{what}"));
+        assert_eq!(times(": hand-off, times publish → push"), ("2.00".to_owned(), false));
+        assert_eq!(times(": *hand-off, times publish → push, after turns as long*"), ("1.25".to_owned(), true));
+        assert_eq!(times(", *fair*: hand-off, times publish → push"), ("1.20".to_owned(), true));
     }
 
     #[test]
