@@ -160,7 +160,7 @@ impl Order {
     /// Checks the order and hands it to the machine.
     fn place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
         let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
-        let mut ask = Box::new(self.checked(name)?.clone());
+        let mut ask = self.checked(name)?.clone();
         ask.patience = patience;
         ask.owner = self.owner.or_else(owner::ambient);
         if ask.reentrant && ask.owner.is_none() {

@@ -21,13 +21,7 @@ pub(crate) struct Asked {
 impl Driver {
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn ask(
-        self: &Arc<Self>,
-        name: &LockName,
-        mut ask: Box<Ask>,
-        wait: Option<Duration>,
-        waker: &Waker,
-    ) -> Asked {
+    pub(crate) fn ask(self: &Arc<Self>, name: &LockName, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
         let heard = self.is_heard();
         loop {
             let cohort = self.cohort(name);

@@ -316,18 +316,17 @@ impl<K: Held> Guard<K> {
     /// ```
     pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         self.released = true;
-        let hold = self.hold.clone();
         // Made here and not in the future: one that is dropped before its first poll must give its slip back.
         let mut parting = match self.stay(true) {
             Some(stays) => Parting::Stays(stays),
-            None => Parting::of(&hold),
+            None => Parting::of(&self.hold),
         };
         async move {
             let why = match poll_fn(|cx| parting.poll(cx)).await {
                 Ok(()) => return Ok(()),
                 Err(why) => why,
             };
-            let place = hold.place();
+            let place = self.hold.place();
             Err(match why {
                 Why::Store(source) => ReleaseError::Store { place, source },
                 Why::Lost(reason) => ReleaseError::Lost { place, reason },
