@@ -105,6 +105,11 @@ impl Keeper {
         self.ring();
     }
 
+    /// The same without waking it.
+    pub(super) fn leave(&self, letter: Letter) {
+        lock(&self.outbox).push(letter);
+    }
+
     /// Runs a task on the renewal thread.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let runtime = lock(&self.runtime).clone();
@@ -154,7 +159,7 @@ impl Keeper {
         self.turn.load(Ordering::Acquire) == turn
     }
 
-    fn ring(&self) {
+    pub(super) fn ring(&self) {
         self.worker.rouse();
         self.bell.notify_one();
     }
@@ -287,6 +292,11 @@ impl Driver {
 }
 
 impl Letter {
+    /// Whether nobody waits for it: a hold is kept, or confirmed so that it can be passed on.
+    pub(super) fn can_wait(&self) -> bool {
+        matches!(self.errand, Errand::Renew { slip: None, .. })
+    }
+
     fn open(self) -> ((Arc<Cohort>, Errand), (LockName, Op)) {
         let name = self.cohort.name().clone();
         ((self.cohort, self.errand), (name, self.op))

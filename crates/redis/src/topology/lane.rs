@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{self, Written};
 use crate::store::Shared;
-use crate::wire::{Answers, Command, Packed, Pending};
+use crate::wire::{Answers, Command, Packed, Pending, Turn};
 
 use super::checks::random;
 use super::classify::cut;
@@ -137,10 +137,16 @@ impl Lane {
     }
 
     /// Sends one command now, if there is a connection for it.
-    pub(crate) fn send(&self, now: Moment, written: Written, write: impl FnOnce(&mut Vec<u8>)) -> Option<Sent> {
+    pub(crate) fn send(
+        &self,
+        now: Moment,
+        written: Written,
+        turn: Turn,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
-        Some(Sent { replies: link.start_one(write), count: 1, run: link.run, at: now, opening })
+        Some(Sent { replies: link.start_one(turn, write), count: 1, run: link.run, at: now, opening })
     }
 
     /// Waits for the answers to what was sent.

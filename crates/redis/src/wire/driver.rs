@@ -177,6 +177,9 @@ impl Driver {
                 is_asked = false;
                 break;
             };
+            if std::mem::take(&mut place.behind) {
+                continue;
+            }
             place.left -= 1;
             if place.left > 0 {
                 self.given.push((Arc::clone(&place.slot), value));

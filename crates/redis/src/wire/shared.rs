@@ -20,6 +20,21 @@ const FULL: usize = 8 << 10;
 /// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
 const KEPT: usize = 64 << 10;
 
+/// Written before a command whose turn is the [last](Turn::Last); whatever the answer is, nobody hears it.
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+/// When the server writes its answer to a command by which it also tells others something.
+///
+/// It writes to them one after the other, beginning with whoever got something last: that is whoever sent the command, unless it had
+/// been given another answer before. On few cores it then competes with whoever is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// As it comes.
+    Any,
+    /// After the others, if nothing else is under way.
+    Last,
+}
+
 /// A connection. It ends when nobody can send on it and nobody waits for an answer, once all is written.
 #[derive(Clone)]
 pub(crate) struct Wire(Arc<Handle>);
@@ -52,6 +67,8 @@ pub(super) struct State {
 
 /// Somebody in the line, for so many answers.
 pub(super) struct Place {
+    /// Whether there comes an answer first that is not for it.
+    pub(super) behind: bool,
     pub(super) left: usize,
     pub(super) slot: Arc<Slot>,
 }
@@ -65,20 +82,20 @@ impl Wire {
     }
 
     /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
-    pub(crate) fn send_one(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, write)
+    pub(crate) fn send_one(&self, turn: Turn, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, turn, write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.put(commands.count(), |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), Turn::Any, |out| out.extend_from_slice(&commands.bytes))
     }
 
-    fn put(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+    fn put(&self, count: usize, turn: Turn, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
         if count == 0 {
             return Pending::unasked();
         }
-        match self.0.0.send(count, write) {
+        match self.0.0.send(count, turn, write) {
             Some(slot) => Pending::at(slot, self.clone()),
             None => Pending::unsent(),
         }
@@ -98,15 +115,19 @@ impl Wire {
 
 impl Shared {
     /// None if it has ended.
-    fn send(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Slot>> {
+    fn send(&self, count: usize, turn: Turn, write: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Slot>> {
         let slot = Slot::new(count);
         let mut state = self.lock();
         if state.ended {
             return None;
         }
         let is_idle = state.is_idle();
+        let behind = is_idle && turn == Turn::Last;
+        if behind {
+            state.out.extend_from_slice(PING);
+        }
         write(&mut state.out);
-        state.line.push_back(Place { left: count, slot: Arc::clone(&slot) });
+        state.line.push_back(Place { behind, left: count, slot: Arc::clone(&slot) });
         if is_idle || state.is_full() {
             state.write_now();
         }

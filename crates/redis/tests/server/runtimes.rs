@@ -11,7 +11,7 @@ use bandog_core::store::Store;
 
 use bandog_rig::{Fault, Proxy};
 
-use crate::support::{Server, hasty, is_missing, ms, on_a_server, soon};
+use crate::support::{Server, hasty, is_missing, locks, ms, on_a_server, soon};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -153,6 +153,39 @@ fn schedule_26_a_busy_runtime_keeps_its_lease() {
     assert!(guard.is_held());
     drop(work);
     busy.block_on(guard.release()).unwrap();
+}
+
+#[test]
+fn a_section_that_keeps_its_thread_keeps_what_it_was_handed() {
+    on_a_server(async |server| {
+        let lone = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (rival, url, work) = (locks(&server.url()).await, server.url(), Work::default());
+        let first = rival.mutex("job").acquire().await.unwrap();
+        let locks = lone.spawn(async move { locks(&url).await }).await.unwrap();
+        // Two of them: what the first is handed is confirmed, so that it can be passed on to the second.
+        let sections = [(); 2].map(|()| {
+            let (acquire, stop) = (locks.mutex("job").acquire(), Arc::clone(&work.stop));
+            lone.spawn(async move {
+                let guard = acquire.await.unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                assert!(guard.is_held());
+                guard.release().await.unwrap();
+            })
+        });
+        while rival.inspect("job").await.unwrap().is_none_or(|seen| seen.record.waiters.is_empty()) {
+            tokio::time::sleep(ms(2)).await;
+        }
+        first.release().await.unwrap();
+        // Twice as long as the grant is good for without a word from its holder.
+        assert!(rival.mutex("job").wait(ms(2_000)).try_acquire().await.unwrap().is_none(), "not confirmed");
+        drop(work);
+        for section in sections {
+            soon("the end of a section", section).await.unwrap();
+        }
+        lone.shutdown_background();
+    });
 }
 
 /// Work that ends with the test, also with one that fails: a runtime waits for its workers.

@@ -13,7 +13,7 @@ use crate::value::Value;
 
 use super::driver::Ear;
 use super::socket::Stream;
-use super::{Answers, Broken, Command, Heard, Packed, Pending, Wire};
+use super::{Answers, Broken, Command, Heard, Packed, Pending, Turn, Wire};
 
 /// More than the buffers of a socket hold.
 const MUCH: usize = 16 << 20;
@@ -44,6 +44,13 @@ fn number(answered: Result<Answers, Broken>) -> i64 {
     }
 }
 
+/// Waits until all is answered and the driver rests.
+async fn until_idle(wire: &Wire) {
+    while !wire.is_idle() {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Reads from the other end until so many commands of one word have come.
 async fn words(far: &mut TcpStream, count: usize) -> Vec<String> {
     let mut bytes = Vec::new();
@@ -64,7 +71,9 @@ fn commands_and_answers_keep_their_order() {
         // The first ones of them before the driver has begun, the others while those are under way.
         let mut sent: Vec<Pending> = (0..5).map(|at| wire.send(&command(&format!("A{at}")))).collect();
         assert_eq!(words(&mut far, 5).await, ["A0", "A1", "A2", "A3", "A4"]);
-        sent.extend((0..5).map(|at| wire.send_one(|out| out.extend_from_slice(&command(&format!("B{at}")).bytes))));
+        sent.extend(
+            (0..5).map(|at| wire.send_one(Turn::Any, |out| out.extend_from_slice(&command(&format!("B{at}")).bytes))),
+        );
         assert_eq!(words(&mut far, 5).await, ["B0", "B1", "B2", "B3", "B4"]);
         far.write_all(b":0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n").await.unwrap();
         far.write_all(b":7\r\n:8\r\n:9\r\n").await.unwrap();
@@ -85,6 +94,27 @@ fn what_is_sent_together_is_answered_together() {
         assert_eq!(number(one.await), 4);
         assert_eq!(three.await.unwrap().list(), [Value::Int(1), Value::Error("ERR no".into()), Value::Nil]);
         assert!(wire.send(&Packed::default()).await.unwrap().list().is_empty());
+    });
+}
+
+#[test]
+fn whoever_goes_last_hears_its_own_answer() {
+    on_a_runtime(async {
+        let (wire, mut far) = ends(None).await;
+        let send = |word: &str| wire.send_one(Turn::Last, |out| out.extend_from_slice(&command(word).bytes));
+        wire.send(&command("WARM"));
+        assert_eq!(words(&mut far, 1).await, ["WARM"]);
+        for answers in [&b"+PONG\r\n:1\r\n:2\r\n"[..], b"-NOPERM no\r\n:1\r\n:2\r\n"] {
+            far.write_all(b"+OK\r\n").await.unwrap();
+            until_idle(&wire).await;
+            // With something under way there is an answer before its own anyhow.
+            let (first, second) = (send("A"), send("B"));
+            assert_eq!(words(&mut far, 3).await, ["PING", "A", "B"]);
+            far.write_all(answers).await.unwrap();
+            assert_eq!((number(first.await), number(second.await)), (1, 2));
+            wire.send(&command("WARM"));
+            assert_eq!(words(&mut far, 1).await, ["WARM"]);
+        }
     });
 }
 
