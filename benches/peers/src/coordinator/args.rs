@@ -12,7 +12,7 @@ pub(crate) const USAGE: &str = "benches/peers/run [OPTIONS]
   --rounds N        so many rounds instead of 5
   --json FILE       all numbers
   --report DIR      tables and plots, as Markdown and SVG
-  --from FILE       plays nothing: makes the report of an earlier FILE; may be given again for one that was played in parts
+  --from FILE       plays nothing: makes the report of an earlier FILE, or of all in a folder; may be given again for a run in parts
   --list            names scenarios and contenders";
 
 /// What to do.

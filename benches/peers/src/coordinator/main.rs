@@ -33,12 +33,7 @@ fn main() -> ExitCode {
 }
 
 fn begin(task: args::Task) -> Result<(), String> {
-    let record = match task.from.split_first() {
-        Some((first, others)) => {
-            others.iter().try_fold(record::read(first)?, |all, part| all.with(record::read(part)?))?
-        }
-        None => campaign::run(&task)?,
-    };
+    let record = if task.from.is_empty() { campaign::run(&task)? } else { record::read_all(&task.from)? };
     match &task.report {
         Some(folder) => markdown::write(folder, &record),
         None => Ok(()),

@@ -1,11 +1,12 @@
 //! All that was seen, as it is kept in the JSON file and as reports are made from it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Middle, middle};
+use crate::scenarios;
 
 /// A whole run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,7 +84,28 @@ impl Cell {
     }
 }
 
-pub(crate) fn read(path: &Path) -> Result<Record, String> {
+/// One run of all these files, and of those in these folders, in the order of the scenarios.
+pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Record, String> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let entries = entries.map_err(|error| format!("{}: {error}", path.display()))?;
+            let mut found: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
+            found.retain(|file| file.extension().is_some_and(|end| end == "json"));
+            found.sort();
+            files.append(&mut found);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    let (first, others) = files.split_first().ok_or("there is no run in this folder")?;
+    let mut whole = others.iter().try_fold(read(first)?, |all, part| all.with(read(part)?))?;
+    whole.scenarios.sort_by_key(|played| scenarios::place(&played.id));
+    Ok(whole)
+}
+
+fn read(path: &Path) -> Result<Record, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut record: Record = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let unnamed = record.scenarios.iter_mut().filter(|played| played.commit.is_empty());
@@ -92,7 +114,7 @@ pub(crate) fn read(path: &Path) -> Result<Record, String> {
 }
 
 pub(crate) fn write(path: &Path, record: &Record) -> Result<(), String> {
-    let text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
+    let text = serde_json::to_string(record).map_err(|error| error.to_string())?;
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -143,6 +165,26 @@ mod tests {
         ] {
             assert!(own().with(other).unwrap_err().starts_with("not parts of one run"));
         }
+    }
+
+    #[test]
+    fn a_folder_is_the_parts_in_it() {
+        let folder = std::env::temp_dir().join(format!("peers-parts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let empty = read_all(std::slice::from_ref(&folder)).unwrap_err();
+        for id in ["pair", "across"] {
+            write(&folder.join(format!("{id}.json")), &part(&[id], &[])).unwrap();
+        }
+        std::fs::write(folder.join("README.md"), "no run").unwrap();
+        let whole = read_all(std::slice::from_ref(&folder));
+        let missing = read_all(&[folder.join("none.json")]);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let ids: Vec<_> = whole.unwrap().scenarios.into_iter().map(|played| played.id).collect();
+        assert_eq!(
+            (ids, empty.as_str()),
+            (vec!["pair".to_owned(), "across".to_owned()], "there is no run in this folder")
+        );
+        assert!(missing.unwrap_err().contains("none.json"));
     }
 
     #[test]

@@ -251,6 +251,11 @@ impl Scenario {
 /// Only when it is asked for by name: it takes ten minutes for each contender.
 pub(crate) const LARGEST: Scenario = held("held-1000000", "1,000,000 locks held", 1_000_000, 300_000, 900);
 
+/// Where it stands among the others.
+pub(crate) fn place(id: &str) -> usize {
+    ALL.iter().position(|scenario| scenario.id == id).unwrap_or(ALL.len())
+}
+
 pub(crate) fn find(id: &str) -> Option<Scenario> {
     ALL.into_iter().chain([LARGEST]).find(|scenario| scenario.id == id)
 }
