@@ -29,9 +29,10 @@ impl Driver {
         tracing::trace!(target: "bandog", lock = %cohort.name(), ?errand, "send");
         if lane == Lane::Renewals && !self.capabilities.in_process {
             let letter = Letter { cohort: Arc::clone(cohort), errand, op };
-            return match letter.can_wait().then(|| self.home()).flatten() {
-                Some(runtime) => self.post_behind(runtime, letter),
-                None => self.keeper.post([letter]),
+            // Nobody waits for it, and the one who was handed the lock has been woken here: it comes first.
+            return match letter.can_wait() && self.home().is_some() {
+                true => self.keeper.post_behind(letter),
+                false => self.keeper.post([letter]),
             };
         }
         let store = if lane == Lane::Claims { Arc::clone(&self.store) } else { self.renewals() };
@@ -46,17 +47,6 @@ impl Driver {
             Some((answer, Poll::Pending)) => self.finish_later(cohort, errand, answer),
             None => self.reply(cohort, errand, Err(StoreError::unknown("the store panicked"))),
         }
-    }
-
-    /// Hands a letter to the renewal thread, and wakes that only when whoever was woken here before has run: where cores are few it
-    /// would be served first. Should this thread be kept, the letter goes with the next timer, which any hold has in good time.
-    fn post_behind(self: &Arc<Self>, runtime: Handle, letter: Letter) {
-        self.keeper.leave(letter);
-        let driver = Arc::clone(self);
-        inline::begin(runtime, async move {
-            tokio::task::yield_now().await;
-            driver.keeper.ring();
-        });
     }
 
     /// The answer to a request past the machines, or that it did not come in time.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bandog_core::lock::Errand;
@@ -34,6 +34,8 @@ pub(super) struct Keeper {
     wheel: Mutex<Wheel<Weak<Cohort>>>,
     outbox: Mutex<Vec<Letter>>,
     bell: Arc<Notify>,
+    /// Rings the bell.
+    ringer: Waker,
     worker: Worker,
     runtime: Mutex<Handle>,
     /// Counts the threads so far: all but the last are to end.
@@ -58,6 +60,15 @@ struct Underway {
     batches: HashMap<u64, Errands>,
 }
 
+/// Does nothing but to ring: a runtime that wakes it has the list of all that it wakes in its hands.
+struct Ringer(Arc<Notify>);
+
+impl Wake for Ringer {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
 type Errands = Vec<(Arc<Cohort>, Errand)>;
 
 pub(super) struct Letter {
@@ -68,11 +79,12 @@ pub(super) struct Letter {
 
 impl Keeper {
     pub(super) fn new(clock: &Clock, drain_within: Duration) -> std::io::Result<(Self, Runtime)> {
-        let runtime = sync::runtime()?;
+        let (runtime, bell) = (sync::runtime()?, Arc::new(Notify::new()));
         let keeper = Self {
             wheel: Mutex::new(Wheel::new(clock.now().millis())),
             outbox: Mutex::default(),
-            bell: Arc::default(),
+            ringer: Waker::from(Arc::new(Ringer(Arc::clone(&bell)))),
+            bell,
             worker: clock.worker(),
             runtime: Mutex::new(runtime.handle().clone()),
             turn: AtomicU64::new(0),
@@ -105,9 +117,15 @@ impl Keeper {
         self.ring();
     }
 
-    /// The same without waking it.
-    pub(super) fn leave(&self, letter: Letter) {
+    /// The same for a letter that can wait: the thread is woken when whoever was woken here before has run. Where cores are few it would
+    /// be served first. Should this thread be kept busy, the letter goes with the next timer, which every hold has in good time.
+    pub(super) fn post_behind(&self, letter: Letter) {
         lock(&self.outbox).push(letter);
+        if self.worker.is_virtual() {
+            return self.ring();
+        }
+        // Polled once: the runtime wakes its waker when it has nothing else to run.
+        let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&self.ringer));
     }
 
     /// Runs a task on the renewal thread.
@@ -159,7 +177,7 @@ impl Keeper {
         self.turn.load(Ordering::Acquire) == turn
     }
 
-    pub(super) fn ring(&self) {
+    fn ring(&self) {
         self.worker.rouse();
         self.bell.notify_one();
     }
