@@ -30,7 +30,7 @@ impl Driver {
         if lane == Lane::Renewals && !self.capabilities.in_process {
             let letter = Letter { cohort: Arc::clone(cohort), errand, op };
             // Nobody waits for it, and the one who was handed the lock has been woken here: it comes first.
-            return match letter.can_wait() && self.home().is_some() {
+            return match letter.can_wait() && !inline::is_polling() && self.home().is_some() {
                 true => self.keeper.post_behind(letter),
                 false => self.keeper.post([letter]),
             };

@@ -7,6 +7,7 @@
 //! Invariants: one thread polls at a time, with nothing of ours locked and inside the runtime that the task belongs to. A wake
 //! during a poll is not lost. A task that keeps waking itself is left to the runtime: it would keep the thread.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::lock;
 use super::shield::shield;
 use crate::sync::atomic::{AtomicU8, Ordering};
-use crate::sync::{Handle, Mutex};
+use crate::sync::{Handle, Mutex, thread_local};
 
 /// Nobody polls, and nobody has woken it since.
 const RESTS: u8 = 0;
@@ -26,6 +27,31 @@ const OVER: u8 = 3;
 
 /// How often it is polled again in a row.
 const AGAIN: usize = 4;
+
+thread_local! {
+    static POLLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether one is being polled on this thread, perhaps by a runtime that wakes those who let others run first. It has their list in its
+/// hands then, and nobody may be put on it.
+pub(super) fn is_polling() -> bool {
+    POLLING.try_with(Cell::get).unwrap_or(true)
+}
+
+/// While it lives, one is being polled.
+struct Polling(bool);
+
+impl Polling {
+    fn begin() -> Self {
+        Self(POLLING.try_with(|polling| polling.replace(true)).unwrap_or(true))
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        let _ = POLLING.try_with(|polling| polling.set(self.0));
+    }
+}
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -46,6 +72,7 @@ pub(super) fn begin(runtime: Handle, task: impl Future<Output = ()> + Send + 'st
 impl Inline {
     /// For whoever has set the phase to polled.
     fn poll(self: Arc<Self>) {
+        let _polling = Polling::begin();
         let waker = Waker::from(Arc::clone(&self));
         for _ in 0..AGAIN {
             let Some(mut task) = lock(&self.task).take() else { return };

@@ -25,7 +25,8 @@ pub(super) fn page(screen: Screen, found: &Checkup, strict: bool) -> String {
 fn block(screen: Screen, remark: &Remark, names: usize) -> String {
     let (mark, ink) = mark(screen, remark.fitness);
     let indent = MARK + names + 2;
-    let saw = screen.wrap(&harmless(&remark.saw), indent);
+    // The one sign that times are written with.
+    let saw = screen.wrap(&harmless(&remark.saw).replace('µ', screen.sign("µ", "u")), indent);
     let mut block = format!("{} {:<names$}  {saw}", screen.paint(ink, mark), remark.about);
     if remark.fitness == Fitness::Fine {
         return block;
@@ -90,6 +91,14 @@ mod tests {
             remark("keys", Fitness::Unknown, "not seen", None),
         ];
         found
+    }
+
+    #[tokio::test]
+    async fn where_the_locale_has_no_signs_there_are_none() {
+        let mut found = found().await;
+        found.remarks[0].saw = "the longest took 7 µs".to_owned();
+        let page = page(Screen::ascii(80), &found, false);
+        assert!(page.contains("+ role      the longest took 7 us") && page.is_ascii(), "{page}");
     }
 
     #[tokio::test]
