@@ -160,17 +160,19 @@ impl Order {
     /// Checks the order and hands it to the machine.
     fn place(&self, patience: Patience, waker: &Waker) -> Ending<Result<Picked, Waiting>> {
         let name = self.name.as_ref().map_err(|(_, error)| self.invalid(error.clone().into()))?;
-        let mut ask = self.checked(name)?.clone();
-        ask.patience = patience;
-        ask.owner = self.owner.or_else(owner::ambient);
-        if ask.reentrant && ask.owner.is_none() {
+        let (ask, owner) = (self.checked(name)?, self.owner.or_else(owner::ambient));
+        if ask.reentrant && owner.is_none() {
             return Err(self.invalid(ConfigError::NoOwner));
         }
-        ask.reentrant |= self.handle.reentrant && ask.owner.is_some();
+        let reentrant = owner.is_some() && (ask.reentrant || self.handle.reentrant);
         let span = self.span(name, ask.mode);
         let inside = span.as_deref().map(Span::enter);
         self.handle.signals.attempted(ask.mode, name);
-        let Asked { cohort, began, outcome } = self.handle.ask(name, ask, self.options.wait, waker);
+        let again = owner.filter(|_| reentrant).and_then(|owner| self.handle.reenter(name, owner, ask.mode));
+        let Asked { cohort, began, outcome } = again.unwrap_or_else(|| {
+            let ask = Ask { patience, owner, reentrant, ..ask.clone() };
+            self.handle.ask(name, ask, self.options.wait, waker)
+        });
         drop(inside);
         let at_least = self.options.lock_at_least.map(Box::new);
         let asker = Asker { at_least, handle: self.handle.clone(), cohort, began, span };

@@ -237,21 +237,23 @@ impl Machine {
     }
 
     /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
-    pub fn reenter(&mut self, now: Moment, ask: &Ask) -> Option<Outcome> {
-        let owner = ask.owner.filter(|_| !self.closed)?;
-        // A grant that was not picked up may yet go to another: nobody is inside.
-        let whose = |hold: &Hold| hold.owner == Some(owner) || (ask.reentrant && zoo::has(Bug::ReentryByAnybody));
-        let inside = |hold: &Hold| whose(hold) && !hold.is_lost(now) && hold.is_picked_up();
-        let own = |hold: &Hold| inside(hold) && hold.mode.kind() == ask.mode.kind();
-        let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
-        if matches!(ask.mode, Mode::Permits { .. }) {
+    pub fn reenter(&mut self, now: Moment, owner: OwnerId, mode: Mode, reentrant: bool) -> Option<Outcome> {
+        if self.closed {
             return None;
         }
-        let enough = hold.mode == Mode::Exclusive || ask.mode == Mode::Shared;
-        if !enough || (!ask.reentrant && hold.mode == Mode::Exclusive) {
+        // A grant that was not picked up may yet go to another: nobody is inside.
+        let whose = |hold: &Hold| hold.owner == Some(owner) || (reentrant && zoo::has(Bug::ReentryByAnybody));
+        let inside = |hold: &Hold| whose(hold) && !hold.is_lost(now) && hold.is_picked_up();
+        let own = |hold: &Hold| inside(hold) && hold.mode.kind() == mode.kind();
+        let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
+        if matches!(mode, Mode::Permits { .. }) {
+            return None;
+        }
+        let enough = hold.mode == Mode::Exclusive || mode == Mode::Shared;
+        if !enough || (!reentrant && hold.mode == Mode::Exclusive) {
             return Some(Outcome::Failed(Why::WouldDeadlock));
         }
-        if !ask.reentrant {
+        if !reentrant {
             // Two shared holds of one owner are fine as long as the second does not have to wait.
             return None;
         }

@@ -175,7 +175,8 @@ impl Machine {
             return self.answered(Why::Closed);
         }
         self.notice_ends(now, ask.owner);
-        if let Some(outcome) = self.reenter(now, &ask) {
+        let again = ask.owner.and_then(|owner| self.reenter(now, owner, ask.mode, ask.reentrant));
+        if let Some(outcome) = again {
             return self.bustle.slips.insert(None, Stage::Ready(outcome));
         }
         if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {
