@@ -99,7 +99,7 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Record, String> {
             files.push(path.clone());
         }
     }
-    let (first, others) = files.split_first().ok_or("there is no run in this folder")?;
+    let (first, others) = files.split_first().ok_or_else(|| format!("there is no run in {}", paths[0].display()))?;
     let mut whole = others.iter().try_fold(read(first)?, |all, part| all.with(read(part)?))?;
     whole.scenarios.sort_by_key(|played| scenarios::place(&played.id));
     Ok(whole)
@@ -181,8 +181,8 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
         let ids: Vec<_> = whole.unwrap().scenarios.into_iter().map(|played| played.id).collect();
         assert_eq!(
-            (ids, empty.as_str()),
-            (vec!["pair".to_owned(), "across".to_owned()], "there is no run in this folder")
+            (ids, empty),
+            (vec!["pair".to_owned(), "across".to_owned()], format!("there is no run in {}", folder.display()))
         );
         assert!(missing.unwrap_err().contains("none.json"));
     }

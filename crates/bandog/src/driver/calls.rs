@@ -29,11 +29,9 @@ impl Driver {
         tracing::trace!(target: "bandog", lock = %cohort.name(), ?errand, "send");
         if lane == Lane::Renewals && !self.capabilities.in_process {
             let letter = Letter { cohort: Arc::clone(cohort), errand, op };
-            // Nobody waits for it, and the one who was handed the lock has been woken here: it comes first.
-            return match letter.can_wait() && !inline::is_polling() && self.home().is_some() {
-                true => self.keeper.post_behind(letter),
-                false => self.keeper.post([letter]),
-            };
+            // Whoever was handed the lock has been woken here, and comes first. A runtime without workers may end before it rings.
+            let behind = letter.can_wait() && !inline::is_polling() && self.home().as_ref().is_some_and(has_workers);
+            return if behind { self.keeper.post_behind(letter) } else { self.keeper.post([letter]) };
         }
         let store = if lane == Lane::Claims { Arc::clone(&self.store) } else { self.renewals() };
         let begun = shield("a store", || {

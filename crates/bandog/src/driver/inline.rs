@@ -5,7 +5,8 @@
 //! perhaps on another thread, only to wake the one who asked; on two cores that cost a third of a request.
 //!
 //! Invariants: one thread polls at a time, with nothing of ours locked and inside the runtime that the task belongs to. A wake
-//! during a poll is not lost. A task that keeps waking itself is left to the runtime: it would keep the thread.
+//! during a poll is not lost. A task that keeps waking itself is left to the runtime: it would keep the thread. While one is polled,
+//! nobody else lets others run first here: it may be the runtime that polls it, from its list of those who do.
 
 use std::cell::Cell;
 use std::future::Future;

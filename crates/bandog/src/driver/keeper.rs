@@ -34,8 +34,10 @@ pub(super) struct Keeper {
     wheel: Mutex<Wheel<Weak<Cohort>>>,
     outbox: Mutex<Vec<Letter>>,
     bell: Arc<Notify>,
-    /// Rings the bell.
+    /// Rings the bell for whoever let others run first.
     ringer: Waker,
+    /// Whether something was posted for which the bell has yet to ring.
+    unrung: AtomicBool,
     worker: Worker,
     runtime: Mutex<Handle>,
     /// Counts the threads so far: all but the last are to end.
@@ -85,6 +87,7 @@ impl Keeper {
             outbox: Mutex::default(),
             ringer: Waker::from(Arc::new(Ringer(Arc::clone(&bell)))),
             bell,
+            unrung: AtomicBool::new(false),
             worker: clock.worker(),
             runtime: Mutex::new(runtime.handle().clone()),
             turn: AtomicU64::new(0),
@@ -118,14 +121,26 @@ impl Keeper {
     }
 
     /// The same for a letter that can wait: the thread is woken when whoever was woken here before has run. Where cores are few it would
-    /// be served first. Should this thread be kept busy, the letter goes with the next timer, which every hold has in good time.
+    /// be served first. Should this thread be kept busy, the letter goes with the hold's next timer, or is [hurried](Self::hurry).
     pub(super) fn post_behind(&self, letter: Letter) {
         lock(&self.outbox).push(letter);
         if self.worker.is_virtual() {
             return self.ring();
         }
-        // Polled once: the runtime wakes its waker when it has nothing else to run.
-        let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&self.ringer));
+        self.unrung.store(true, Ordering::Release);
+        // Polled once: the runtime wakes its waker when it has nothing else to run. It may not be asked while it wakes others.
+        let polled = || pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&self.ringer));
+        if shield("a runtime", polled).is_none() {
+            self.ring();
+        }
+    }
+
+    /// A guard was released: whoever is next may wait for what was left without ringing.
+    #[inline]
+    pub(super) fn hurry(&self) {
+        if self.unrung.load(Ordering::Acquire) {
+            self.ring();
+        }
     }
 
     /// Runs a task on the renewal thread.
@@ -266,6 +281,7 @@ impl Driver {
 
     /// Sends everything in the outbox as one batch, without waiting for the answers.
     fn flush(self: &Arc<Self>) {
+        self.keeper.unrung.store(false, Ordering::Release);
         let letters = std::mem::take(&mut *lock(&self.keeper.outbox));
         if letters.is_empty() {
             return;
@@ -310,7 +326,7 @@ impl Driver {
 }
 
 impl Letter {
-    /// Whether nobody waits for it: a hold is kept, or confirmed so that it can be passed on.
+    /// Whether nobody waits for it yet: a hold is kept, confirmed so that it can be passed on, or doubt of it is to end.
     pub(super) fn can_wait(&self) -> bool {
         matches!(self.errand, Errand::Renew { slip: None, .. })
     }

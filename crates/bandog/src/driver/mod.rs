@@ -234,6 +234,7 @@ impl Driver {
         let unheard = told.is_none() && !lost;
         wanted.told.extend(told.filter(|_| !lost));
         self.perform(cohort, state, wanted);
+        self.keeper.hurry();
         if unheard {
             shield::shield("a listener", || self.signals.held(cohort.name(), held));
         }

@@ -177,7 +177,7 @@ impl Driver {
                 is_asked = false;
                 break;
             };
-            if std::mem::take(&mut place.behind) {
+            if std::mem::take(&mut place.skips_one) {
                 continue;
             }
             place.left -= 1;

@@ -31,7 +31,7 @@ const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 pub(crate) enum Turn {
     /// As it comes.
     Any,
-    /// After the others, if nothing else is under way.
+    /// After the others, if nothing else is under way and it reaches the server in one piece with what goes before it.
     Last,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct State {
 /// Somebody in the line, for so many answers.
 pub(super) struct Place {
     /// Whether there comes an answer first that is not for it.
-    pub(super) behind: bool,
+    pub(super) skips_one: bool,
     pub(super) left: usize,
     pub(super) slot: Arc<Slot>,
 }
@@ -122,12 +122,12 @@ impl Shared {
             return None;
         }
         let is_idle = state.is_idle();
-        let behind = is_idle && turn == Turn::Last;
-        if behind {
+        let skips_one = is_idle && turn == Turn::Last;
+        if skips_one {
             state.out.extend_from_slice(PING);
         }
         write(&mut state.out);
-        state.line.push_back(Place { behind, left: count, slot: Arc::clone(&slot) });
+        state.line.push_back(Place { skips_one, left: count, slot: Arc::clone(&slot) });
         if is_idle || state.is_full() {
             state.write_now();
         }

@@ -123,12 +123,14 @@ fn a_fair_acquisition_is_at_most_three_commands_with_a_thousand_waiters() {
 }
 
 #[test]
-fn a_turn_that_ends_is_told_to_the_next_process_first() {
+fn a_turn_that_ends_goes_out_behind_a_ping() {
     on_a_server(async |server| {
         for rule in ["+ping", "-ping"] {
             let _: String = server.run("ACL SETUSER ann on >pw ~* &* +@all");
             let proxy = Proxy::of(&server).await;
-            let ann = Locks::connect(&proxy.url().replace("://", "://ann:pw@")).await.unwrap();
+            // Its watchdog asks too.
+            let ann = Locks::builder().set("watchdog_period", "1m").unwrap();
+            let ann = ann.connect(&proxy.url().replace("://", "://ann:pw@")).await.unwrap();
             let bob = Locks::connect(&server.url()).await.unwrap();
             let _: String = server.run(&format!("ACL SETUSER ann {rule}"));
             let first = ann.mutex("job").acquire().await.unwrap();

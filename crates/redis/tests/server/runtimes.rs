@@ -158,14 +158,14 @@ fn schedule_26_a_busy_runtime_keeps_its_lease() {
 #[test]
 fn a_section_that_keeps_its_thread_keeps_what_it_was_handed() {
     on_a_server(async |server| {
-        let lone = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (rival, url, work) = (locks(&server.url()).await, server.url(), Work::default());
         let first = rival.mutex("job").acquire().await.unwrap();
-        let locks = lone.spawn(async move { locks(&url).await }).await.unwrap();
+        let locks = workers.spawn(async move { locks(&url).await }).await.unwrap();
         // Two of them: what the first is handed is confirmed, so that it can be passed on to the second.
         let sections = [(); 2].map(|()| {
             let (acquire, stop) = (locks.mutex("job").acquire(), Arc::clone(&work.stop));
-            lone.spawn(async move {
+            workers.spawn(async move {
                 let guard = acquire.await.unwrap();
                 while !stop.load(Ordering::Relaxed) {
                     std::thread::yield_now();
@@ -184,7 +184,7 @@ fn a_section_that_keeps_its_thread_keeps_what_it_was_handed() {
         for section in sections {
             soon("the end of a section", section).await.unwrap();
         }
-        lone.shutdown_background();
+        workers.shutdown_background();
     });
 }
 
