@@ -17,7 +17,7 @@ use crate::codec::{Codec, How};
 use crate::renewals;
 use crate::topology::{Answered, Lane, Sent, unreadable};
 use crate::value::{Value, Wrong};
-use crate::wire::{Packed, Turn};
+use crate::wire::{Packed, Served};
 
 /// The server's answer to one call.
 #[derive(Debug)]
@@ -125,12 +125,12 @@ fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
     lane.shared.look_after(now);
     let floor = lane.shared.site.clock.floor(|| now);
     let write = |out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), out);
-    lane.send(now, written(floor, claims(op)), turn(op), write)
+    lane.send(now, written(floor, claims(op)), served(op), write)
 }
 
 // The lock goes to another process, which wants it at once; this one has others in line, and none of them gets it next.
-fn turn(op: &Op) -> Turn {
-    if matches!(op, Op::Release(Release { again: Some(_), .. })) { Turn::Last } else { Turn::Any }
+fn served(op: &Op) -> Served {
+    if matches!(op, Op::Release(Release { again: Some(_), .. })) { Served::Last } else { Served::AsItComes }
 }
 
 async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {

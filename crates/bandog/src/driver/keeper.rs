@@ -1,7 +1,8 @@
 //! The renewal thread: sleeps to the next timer, wakes the machines that are due, and sends what they want in batches.
 //!
 //! It has its own runtime and its own lane to the store, so a blocked runtime of the user's loses no lease. It lives as
-//! long as anybody uses the client, and then until the releases are drained, within bounds.
+//! long as anybody uses the client, and then until the releases are drained, within bounds. What nobody waits for yet wakes it
+//! [behind](Keeper::post_behind) whoever was handed a lock (decision 0028).
 //!
 //! Should it stand still or die, the [watchdog](super::watchdog) starts it [anew](Driver::revive): another thread with another
 //! runtime and another lane. The old one, if it ever comes round, sees that its turn is over.

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{self, Written};
 use crate::store::Shared;
-use crate::wire::{Answers, Command, Packed, Pending, Turn};
+use crate::wire::{Answers, Command, Packed, Pending, Served};
 
 use super::checks::random;
 use super::classify::cut;
@@ -141,12 +141,12 @@ impl Lane {
         &self,
         now: Moment,
         written: Written,
-        turn: Turn,
+        served: Served,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
-        Some(Sent { replies: link.start_one(turn, write), count: 1, run: link.run, at: now, opening })
+        Some(Sent { replies: link.start_one(served, write), count: 1, run: link.run, at: now, opening })
     }
 
     /// Waits for the answers to what was sent.

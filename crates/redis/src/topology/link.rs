@@ -12,7 +12,7 @@ use crate::clock;
 use crate::script::Script;
 use crate::store::Site;
 use crate::value::Value;
-use crate::wire::{Broken, Command, Ear, Packed, Pending, Route, Turn, Wire};
+use crate::wire::{Broken, Command, Ear, Packed, Pending, Route, Served, Wire};
 
 use super::checks::Facts;
 use super::classify::unreached;
@@ -83,8 +83,8 @@ impl Link {
     }
 
     /// The same for one command, which is written where it is sent from.
-    pub(crate) fn start_one(&self, turn: Turn, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.wire.send_one(turn, write)
+    pub(crate) fn start_one(&self, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.wire.send_one(served, write)
     }
 
     /// Asks for nothing but an answer.

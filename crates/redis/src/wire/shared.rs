@@ -1,7 +1,8 @@
 //! What callers and the [driver](super::driver) of a connection share: bytes to be written, and the line of those who wait.
 //!
 //! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it. Where others are under
-//! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it.
+//! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it. A
+//! command that is to be [served last](Served::Last) goes out behind a PING whose answer nobody hears (decision 0028).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,17 +21,17 @@ const FULL: usize = 8 << 10;
 /// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
 const KEPT: usize = 64 << 10;
 
-/// Written before a command whose turn is the [last](Turn::Last); whatever the answer is, nobody hears it.
+/// Written before a command that is served [last](Served::Last); whatever the answer is, nobody hears it.
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
-/// When the server writes its answer to a command by which it also tells others something.
+/// When the server writes its answer to somebody whose command also tells others something.
 ///
 /// It writes to them one after the other, beginning with whoever got something last: that is whoever sent the command, unless it had
 /// been given another answer before. On few cores it then competes with whoever is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// As it comes.
-    Any,
+pub(crate) enum Served {
+    /// Where it comes.
+    AsItComes,
     /// After the others, if nothing else is under way and it reaches the server in one piece with what goes before it.
     Last,
 }
@@ -82,20 +83,20 @@ impl Wire {
     }
 
     /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
-    pub(crate) fn send_one(&self, turn: Turn, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, turn, write)
+    pub(crate) fn send_one(&self, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, served, write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.put(commands.count(), Turn::Any, |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), Served::AsItComes, |out| out.extend_from_slice(&commands.bytes))
     }
 
-    fn put(&self, count: usize, turn: Turn, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+    fn put(&self, count: usize, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
         if count == 0 {
             return Pending::unasked();
         }
-        match self.0.0.send(count, turn, write) {
+        match self.0.0.send(count, served, write) {
             Some(slot) => Pending::at(slot, self.clone()),
             None => Pending::unsent(),
         }
@@ -115,14 +116,14 @@ impl Wire {
 
 impl Shared {
     /// None if it has ended.
-    fn send(&self, count: usize, turn: Turn, write: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Slot>> {
+    fn send(&self, count: usize, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Slot>> {
         let slot = Slot::new(count);
         let mut state = self.lock();
         if state.ended {
             return None;
         }
         let is_idle = state.is_idle();
-        let skips_one = is_idle && turn == Turn::Last;
+        let skips_one = is_idle && served == Served::Last;
         if skips_one {
             state.out.extend_from_slice(PING);
         }

@@ -13,7 +13,7 @@ use crate::value::Value;
 
 use super::driver::Ear;
 use super::socket::Stream;
-use super::{Answers, Broken, Command, Heard, Packed, Pending, Turn, Wire};
+use super::{Answers, Broken, Command, Heard, Packed, Pending, Served, Wire};
 
 /// More than the buffers of a socket hold.
 const MUCH: usize = 16 << 20;
@@ -71,9 +71,9 @@ fn commands_and_answers_keep_their_order() {
         // The first ones of them before the driver has begun, the others while those are under way.
         let mut sent: Vec<Pending> = (0..5).map(|at| wire.send(&command(&format!("A{at}")))).collect();
         assert_eq!(words(&mut far, 5).await, ["A0", "A1", "A2", "A3", "A4"]);
-        sent.extend(
-            (0..5).map(|at| wire.send_one(Turn::Any, |out| out.extend_from_slice(&command(&format!("B{at}")).bytes))),
-        );
+        sent.extend((0..5).map(|at| {
+            wire.send_one(Served::AsItComes, |out| out.extend_from_slice(&command(&format!("B{at}")).bytes))
+        }));
         assert_eq!(words(&mut far, 5).await, ["B0", "B1", "B2", "B3", "B4"]);
         far.write_all(b":0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n").await.unwrap();
         far.write_all(b":7\r\n:8\r\n:9\r\n").await.unwrap();
@@ -101,7 +101,7 @@ fn what_is_sent_together_is_answered_together() {
 fn whoever_goes_last_hears_its_own_answer() {
     on_a_runtime(async {
         let (wire, mut far) = ends(None).await;
-        let send = |word: &str| wire.send_one(Turn::Last, |out| out.extend_from_slice(&command(word).bytes));
+        let send = |word: &str| wire.send_one(Served::Last, |out| out.extend_from_slice(&command(word).bytes));
         wire.send(&command("WARM"));
         assert_eq!(words(&mut far, 1).await, ["WARM"]);
         for answers in [&b"+PONG\r\n:1\r\n:2\r\n"[..], b"-NOPERM no\r\n:1\r\n:2\r\n"] {
