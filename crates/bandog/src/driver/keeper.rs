@@ -337,3 +337,50 @@ impl Letter {
         ((self.cohort, self.errand), (name, self.op))
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use bandog_core::holder::{Client, ClientId, Who};
+    use bandog_core::lock::{Machine, Settings};
+
+    use super::*;
+
+    fn letter() -> Letter {
+        let machine =
+            Machine::new(Arc::new(Settings::default()), Client::new(ClientId::from_random(1), Who::default()), 0);
+        let cohort = Arc::new(Cohort::new(LockName::new("job").expect("a good name"), machine));
+        Letter { cohort, errand: Errand::Part { key: 0 }, op: Op::Tend }
+    }
+
+    /// Whether the bell has rung since the last look.
+    fn has_rung(keeper: &Keeper) -> bool {
+        pin!(keeper.bell.notified()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn what_can_wait_rings_behind_others_and_before_them_when_a_guard_is_released() {
+        let keeper = Keeper::new(&Clock::system(), Duration::ZERO).expect("a keeper").0;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
+        let keeper = runtime.block_on(runtime.spawn(async move {
+            keeper.post_behind(letter());
+            assert_eq!((lock(&keeper.outbox).len(), has_rung(&keeper)), (1, false), "it is there, and nobody is woken");
+            tokio::task::yield_now().await;
+            assert!(has_rung(&keeper), "others have run");
+            keeper.hurry();
+            assert!(has_rung(&keeper), "nobody has taken it yet");
+            keeper.unrung.store(false, Ordering::Release);
+            keeper.post_behind(letter());
+            assert!(!has_rung(&keeper));
+            keeper.hurry();
+            assert!(has_rung(&keeper), "a guard was released");
+            keeper
+        }));
+        let keeper = keeper.expect("no panic");
+        keeper.unrung.store(false, Ordering::Release);
+        keeper.hurry();
+        keeper.bell.notify_one();
+        assert!(has_rung(&keeper) && !has_rung(&keeper), "with nothing left nothing rings");
+        keeper.post_behind(letter());
+        assert!(has_rung(&keeper), "at once where there is no runtime");
+    }
+}
