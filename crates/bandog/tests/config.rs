@@ -76,9 +76,9 @@ async fn defaults_are_as_documented() {
     says("clean-up per operation", "64 entries");
     says("retention of tombstones", "10 s");
     says("longest lease", "10 min");
-    // The rest is shown where it is tested: 64 passes or 5 ms, 10 s unreachable, 2 s response, 255 deep.
+    // The rest is shown where it is tested: 64 passes or 10 ms, 10 s unreachable, 2 s response, 255 deep.
     says("local passes while somebody else waits", "64");
-    says("time of local passing while somebody else waits", "5 ms");
+    says("time of local passing while somebody else waits", "10 ms");
     says("store unreachable", "error after 10 s");
     says("response timeout", "2 s");
     says("depth of re-entry", "255");

@@ -60,7 +60,7 @@ async fn pass_on(world: &World, mut guard: Guard, line: Vec<Acquire<Mutual>>, ea
 async fn local_passing_is_bounded() {
     for world in World::both() {
         let (a, b) = (world.locks(), world.locks());
-        for (each, most, fair) in [(ms(0), 64, false), (ms(1), 4, false), (ms(0), 0, true)] {
+        for (each, most, fair) in [(ms(0), 64, false), (ms(1), 9, false), (ms(0), 0, true)] {
             let guard = a.mutex("job").acquire().await.unwrap();
             let line = in_line(&a, 100);
             let other = if fair { b.mutex("job").fair().acquire() } else { b.mutex("job").acquire() };

@@ -19,7 +19,7 @@ const SCRIPT: &str = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
 const PAYLOAD: &[u8; 96] = &[b'x'; 96];
 
 /// How long bandog's turn is, if somebody waits elsewhere.
-const TURN: Duration = Duration::from_millis(5);
+const TURN: Duration = Duration::from_millis(10);
 
 pub(crate) async fn play(game: &Game) -> Result<(), String> {
     if game.stamps.is_none() || game.play != "shared" {

@@ -48,7 +48,7 @@ impl Default for Settings {
             drift: Drift::default(),
             window: Duration::from_secs(2),
             max_passes: 64,
-            max_passing: Duration::from_millis(5),
+            max_passing: Duration::from_millis(10),
             backoff: Backoff::default(),
             unavailable_after: Duration::from_secs(10),
             response: Duration::from_secs(2),

@@ -39,7 +39,7 @@ fn a_remote_waiter_ends_the_passing_after_a_bound() {
 fn a_remote_waiter_ends_the_passing_after_a_time() {
     let (mut lock, grip, _) = with_neighbour(writer(), writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
-    lock.wait(5);
+    lock.wait(10);
     lock.release(grip);
     assert_eq!(lock.actions(), ["release #1 again #2"]);
 }
@@ -53,7 +53,7 @@ fn a_notice_that_overtakes_the_grant_counts() {
     lock.answer("acquire #1", granted(10));
     let grip = lock.grip(first);
     lock.ask(writer());
-    lock.wait(5);
+    lock.wait(10);
     lock.release(grip);
     assert_eq!(lock.actions(), ["release #1 again #2"]);
 }
@@ -64,7 +64,7 @@ fn a_lost_notice_is_made_good_by_the_next_renewal() {
     lock.wait(10_000);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.answer("renew #1", renewed_with(10, SOMEBODY));
-    lock.wait(5);
+    lock.wait(10);
     lock.release(grip);
     assert_eq!(lock.actions(), ["release #1 again #2"]);
 }
@@ -180,7 +180,7 @@ fn what_the_confirmation_says_of_others_ends_the_passing() {
 
     let (mut lock, next) = left_unconfirmed();
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
-    lock.wait(5);
+    lock.wait(10);
     lock.answer("renew #1", renewed_with(11, SOMEBODY));
     assert_eq!(lock.actions(), ["release #1", "acquire #2"], "the turn is over");
     assert_eq!(lock.pick(next), "waits");

@@ -43,7 +43,7 @@ fn who_waits_elsewhere_is_not_forgotten() {
     lock.news();
     lock.machine.tidy();
     lock.ask(writer());
-    lock.wait(5);
+    lock.wait(10);
     lock.release(grip);
     assert_eq!(lock.actions(), ["release #1 again #2"]);
 }
