@@ -139,7 +139,7 @@ impl Ticket {
     /// ```
     pub async fn renew(&self, locks: &Locks) -> Result<Duration, RenewError> {
         let (place, doing) = (self.place(locks), "renewed");
-        let op = Op::Renew(Renew { id: self.id, lease: self.lease });
+        let op = Op::Renew(Renew::new(self.id, self.lease));
         let lost = |reason| Err(RenewError::Lost { place: place.clone(), doing, reason });
         match self.ask(locks, op).await {
             Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),

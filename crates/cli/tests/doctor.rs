@@ -100,7 +100,7 @@ fn busy(server: Server) -> Server {
 }
 
 const RULE: &str = "ACL SETUSER locker on >secret ~lock:* resetchannels &lock:inbox:* +eval +evalsha +script|load +time +exists +mget +set +setrange +hget +hmget \
-     +hkeys +hset +hdel +del +pexpireat +publish +subscribe +unsubscribe +info +scan +ping";
+     +hkeys +hset +hdel +del +pexpireat +pttl +publish +subscribe +unsubscribe +info +scan +ping";
 
 fn user(server: &Server) -> String {
     format!("redis://locker:secret@127.0.0.1:{}", server.port)

@@ -193,7 +193,7 @@ impl Actor {
     /// Waits for the push of a queued claim's grant and confirms it. No retry, no poll.
     pub async fn picks_up(&self, placed: &Placed) -> Held {
         let stamp = self.is_pushed(placed).await;
-        let reply = self.send(Op::Renew(Renew { id: placed.id(), lease: placed.claim.lease })).await;
+        let reply = self.send(Op::Renew(Renew::new(placed.id(), placed.claim.lease))).await;
         match renewal(reply.body) {
             Renewal::Renewed { stamp: same, remaining, line } if same == stamp => {
                 Held { claim: placed.claim.clone(), grant: Grant { stamp, remaining, line }, at: reply.at }
@@ -231,7 +231,7 @@ impl Actor {
 
     /// Renews, whatever the answer.
     pub async fn renew(&self, id: HolderId, lease: Lease) -> Renewal {
-        renewal(self.send(Op::Renew(Renew { id, lease })).await.body)
+        renewal(self.send(Op::Renew(Renew::new(id, lease))).await.body)
     }
 
     /// Whether the id holds; renews it for long if so.

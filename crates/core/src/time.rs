@@ -1,6 +1,7 @@
 //! Three times that must not be mixed: the client's [`Moment`], the store's [`LeaseTime`] and its [`WallTime`].
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -110,6 +111,22 @@ pub struct RunId(pub u64);
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A [`RunId`] or none, in eight bytes: very many holds have one each. Of all runs the one with the last number counts as none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnownRun(Option<NonZeroU64>);
+
+impl KnownRun {
+    pub(crate) fn id(self) -> Option<RunId> {
+        self.0.map(|number| RunId(number.get() - 1))
+    }
+}
+
+impl From<Option<RunId>> for KnownRun {
+    fn from(run: Option<RunId>) -> Self {
+        Self(run.and_then(|RunId(number)| NonZeroU64::new(number.wrapping_add(1))))
     }
 }
 

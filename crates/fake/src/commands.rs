@@ -42,7 +42,7 @@ pub(crate) struct Db {
 /// What a command gives.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Int(u64),
+    Int(i64),
     Bytes(Option<Vec<u8>>),
     List(Vec<Option<Vec<u8>>>),
 }
@@ -114,9 +114,10 @@ impl Db {
             }
             (b"HSET", [key, pairs @ ..]) if !pairs.is_empty() && pairs.len() % 2 == 0 => self.set_fields(key, pairs),
             (b"HDEL", [key, fields @ ..]) if !fields.is_empty() => self.unset(key, fields),
-            (b"EXISTS", [key]) => Ok(Outcome::Int(u64::from(self.live(key).is_some()))),
-            (b"DEL", [key]) => Ok(Outcome::Int(u64::from(self.keys.remove(key).is_some()))),
+            (b"EXISTS", [key]) => Ok(Outcome::Int(i64::from(self.live(key).is_some()))),
+            (b"DEL", [key]) => Ok(Outcome::Int(i64::from(self.keys.remove(key).is_some()))),
             (b"PEXPIREAT", [key, ends]) => self.expire(key, ends),
+            (b"PTTL", [key]) => Ok(Outcome::Int(self.left(key))),
             _ => Err(format!("ERR the fake does not know {}", String::from_utf8_lossy(command))),
         }
     }
@@ -150,7 +151,7 @@ impl Db {
             Some(Held::Hash(_)) => Err(WRONG_TYPE.to_owned()),
             Some(Held::Text(text)) if from + part.len() <= text.len() => {
                 text[from..from + part.len()].copy_from_slice(part);
-                Ok(Outcome::Int(text.len() as u64))
+                Ok(count(text.len()))
             }
             _ => Err("ERR the scripts write into what is there".to_owned()),
         }
@@ -166,7 +167,7 @@ impl Db {
         }
         let fields = self.hash(key)?.ok_or("ERR no hash")?;
         let new = pairs.chunks(2).filter(|pair| fields.insert(pair[0].clone(), pair[1].clone()).is_none());
-        Ok(Outcome::Int(new.count() as u64))
+        Ok(count(new.count()))
     }
 
     fn unset(&mut self, key: &[u8], names: &[Vec<u8>]) -> Result<Outcome, String> {
@@ -175,15 +176,26 @@ impl Db {
         if fields.is_empty() {
             self.keys.remove(key);
         }
-        Ok(Outcome::Int(gone as u64))
+        Ok(count(gone))
+    }
+
+    /// Milliseconds, or what PTTL says in place of them.
+    fn left(&mut self, key: &[u8]) -> i64 {
+        let millis = self.micros / 1000;
+        let left = |ends: u64| i64::try_from(ends - millis).unwrap_or(i64::MAX);
+        self.live(key).map_or(-2, |entry| entry.ends.map_or(-1, left))
     }
 
     fn expire(&mut self, key: &[u8], ends: &[u8]) -> Result<Outcome, String> {
         let ends = number(ends)?;
         let known = self.live(key).map(|entry| entry.ends = Some(ends)).is_some();
         let _ = self.live(key);
-        Ok(Outcome::Int(u64::from(known)))
+        Ok(Outcome::Int(i64::from(known)))
     }
+}
+
+fn count(number: usize) -> Outcome {
+    Outcome::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn number(text: &[u8]) -> Result<u64, String> {

@@ -8,7 +8,7 @@ const LARGE: usize = 36;
 pub(crate) fn check(held: &Held) -> Result<(), String> {
     let broken = match held {
         Held::Text(numbers) => {
-            (numbers.get(LARGE) != Some(&0)).then_some("more than a string if it has more than a hold")
+            (!matches!(numbers.get(LARGE), Some(0 | 3))).then_some("more than a string if it has more than a hold")
         }
         Held::Hash(fields) => broken(fields),
     };

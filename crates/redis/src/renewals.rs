@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bandog_core::holder::HolderId;
 use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Renew, Reply};
@@ -50,9 +49,9 @@ fn lease((_, op): &(LockName, Op)) -> Option<Lease> {
 }
 
 /// The holds that are renewed.
-pub(crate) fn holds(asked: &[(LockName, Op)]) -> impl Iterator<Item = (&LockName, HolderId)> + Clone {
+pub(crate) fn holds(asked: &[(LockName, Op)]) -> impl Iterator<Item = (&LockName, &Renew)> + Clone {
     asked.iter().filter_map(|(name, op)| match op {
-        Op::Renew(renew) => Some((name, renew.id)),
+        Op::Renew(renew) => Some((name, renew)),
         _ => None,
     })
 }

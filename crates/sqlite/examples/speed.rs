@@ -77,7 +77,7 @@ fn batches(path: &Path) -> Outcome<()> {
     let lease = Lease::new(Duration::from_secs(30))?;
     let began = now();
     for _ in 0..PAIRS / SIZE {
-        let renewals = held.iter().map(|(name, id)| (name.clone(), Op::Renew(Renew { id: *id, lease }))).collect();
+        let renewals = held.iter().map(|(name, id)| (name.clone(), Op::Renew(Renew::new(*id, lease)))).collect();
         block_on(party.store.batch(renewals)).into_iter().collect::<Result<Vec<_>, _>>()?;
     }
     let per_second = u128::try_from(PAIRS / SIZE * SIZE)? * 1_000_000 / (now() - began).as_micros();
@@ -207,7 +207,7 @@ impl Party {
 
     /// How many wait.
     fn line(&self, lock: &str, id: HolderId) -> Outcome<u32> {
-        let renew = Renew { id, lease: Lease::new(Duration::from_secs(30))? };
+        let renew = Renew::new(id, Lease::new(Duration::from_secs(30))?);
         match self.send(lock, Op::Renew(renew))? {
             Body::Renewal(Renewal::Renewed { line, .. }) => Ok(line.waiters),
             other => Err(format!("not renewed: {other:?}").into()),

@@ -160,7 +160,7 @@ impl Script {
         let op = match self.random.below(16) {
             0..6 => Op::Acquire(self.claim(&name, now)),
             6..10 => self.release(&name, now),
-            10 => Op::Renew(Renew { id: self.pick(&name), lease: self.lease() }),
+            10 => Op::Renew(Renew::new(self.pick(&name), self.lease())),
             11 => self.heartbeat(&name),
             12 => {
                 let from = self.pick(&name);

@@ -102,7 +102,7 @@ impl Driver {
     /// Asks for the lease to end in `left`, and says in how long it does.
     async fn renew_for(&self, name: &LockName, id: HolderId, left: Duration) -> Result<Duration, Why> {
         let Ok(lease) = Lease::new(left.min(lease::MAX)) else { return Err(gone()) };
-        match self.ask_past(name, Op::Renew(Renew { id, lease })).await {
+        match self.ask_past(name, Op::Renew(Renew::new(id, lease))).await {
             Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),
             Ok(Body::Renewal(Renewal::Revoked { reason, remaining })) => {
                 if !remaining.is_zero() {

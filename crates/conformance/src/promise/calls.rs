@@ -14,7 +14,7 @@ pub async fn a_batch_equals_single_calls(bench: &Bench) -> Proof {
     let [ann, bob] = bench.cast("batch").await;
     let other = bench.name("batch");
     let (first, second, elsewhere) = (ann.ask(), bob.ask_now(), bob.ask());
-    let renew = |id: HolderId| Op::Renew(Renew { id, lease: bench.long() });
+    let renew = |id: HolderId| Op::Renew(Renew::new(id, bench.long()));
     let calls = vec![
         (ann.name.clone(), Op::Acquire(first.clone())),
         (ann.name.clone(), Op::Acquire(second.clone())),
@@ -73,7 +73,7 @@ pub async fn many_renewals_equal_single_ones(bench: &Bench) -> Proof {
             }
             _ => format!("{:?}, 0 wait", hold.stamp()),
         };
-        calls.push((ann.name.clone(), Op::Renew(Renew { id, lease })));
+        calls.push((ann.name.clone(), Op::Renew(Renew::new(id, lease))));
         expected.push(told);
     }
     let told = |body: Body| match body {

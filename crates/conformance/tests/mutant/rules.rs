@@ -113,7 +113,7 @@ const OWN: [(&str, Rule); 26] = [
     ("confirms by heartbeat", |right, _, op| {
         if let Op::Heartbeat(beat) = op {
             let lease = lease::Lease::new(Duration::from_secs(60)).unwrap();
-            beat.ids.iter().for_each(|id| drop(right(&Op::Renew(Renew { id: *id, lease }))));
+            beat.ids.iter().for_each(|id| drop(right(&Op::Renew(Renew::new(*id, lease)))));
         }
         right(op)
     }),

@@ -191,7 +191,7 @@ impl Machine {
             self.taker(claim).and_then(|taker| self.bustle.slips.ask(taker)).map_or(claim.lease, |ask| ask.lease());
         let claim = self.bustle.claims.get_mut(&seq)?;
         claim.lease = lease;
-        let op = Op::Renew(Renew { id: self.client.holder(seq), lease });
+        let op = Op::Renew(Renew::new(self.client.holder(seq), lease));
         Some(Action { errand: Errand::Confirm { seq, sent: now }, op, lane: Lane::Renewals })
     }
 

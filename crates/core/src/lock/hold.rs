@@ -7,7 +7,7 @@ use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Blocker, Patience};
 use crate::renewal::{Loss, Renewal as Keeping, State as Health};
-use crate::time::{LeaseTime, Moment, RunId};
+use crate::time::{KnownRun, LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
@@ -50,6 +50,8 @@ pub(super) struct Hold {
     pub(super) care: Option<Box<Care>>,
     /// Time before the send of the last request whose answer named this hold.
     pub(super) seen: Moment,
+    /// When the store last started its lease by a renewal, as it said itself.
+    pub(super) started: LeaseTime,
     /// Whether the watchdog has found something that a renewal repairs.
     pub(super) repairing: bool,
     /// Not-after of an acquire whose answer is still out: a push overtook it. Boxed, since that is rare.
@@ -58,7 +60,7 @@ pub(super) struct Hold {
     pub(super) confirmed: bool,
     /// Whether a renewal that may confirm it is under way.
     pub(super) confirming: bool,
-    pub(super) run: Option<RunId>,
+    pub(super) run: KnownRun,
     /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
     pub(super) doubted: bool,
     /// Whether it was told that the hold is doubtful.
@@ -199,12 +201,13 @@ impl Machine {
             since: now,
             care: None,
             seen: landing.sent,
+            started: LeaseTime::ZERO,
             repairing: false,
             recovery: ask.recovery,
             unanswered: claim.run.is_none().then(|| Box::new(claim.not_after)),
             confirmed: landing.remaining >= ask.lease().length(),
             confirming: false,
-            run: claim.run,
+            run: claim.run.into(),
             doubted: false,
             uncertain: false,
         }
@@ -373,8 +376,10 @@ impl Machine {
             self.retry(now);
         }
         for (key, hold) in self.holds.iter_mut() {
-            if hold.run.replace(run).is_some_and(|known| known != run) {
-                hold.doubted = true;
+            let known = std::mem::replace(&mut hold.run, Some(run).into()).id();
+            if known.is_some_and(|known| known != run) {
+                // The new run may have begun with what was before the last answer.
+                (hold.doubted, hold.started) = (true, LeaseTime::ZERO);
                 let seen = hold.loss.is_none() && hold.is_picked_up();
                 if seen && !std::mem::replace(&mut hold.uncertain, true) {
                     self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });

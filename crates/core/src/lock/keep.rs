@@ -3,7 +3,7 @@
 use crate::op::{Op, Renew, Renewal};
 use crate::renewal::Due;
 use crate::store::StoreError;
-use crate::time::Moment;
+use crate::time::{LeaseTime, Moment};
 use crate::zoo::{self, Bug};
 
 use super::hold::{Hold, counted_from};
@@ -15,12 +15,18 @@ impl Machine {
         let hold = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none())?;
         hold.confirming = true;
         let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip };
-        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease() });
+        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease(), started: hold.started });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 
-    pub(super) fn on_renewal(&mut self, now: Moment, hold: (Grip, u64, Moment), slip: Option<Slip>, renewal: Renewal) {
-        let (grip, seq, sent) = hold;
+    /// `at` is the store's own time of the answer.
+    pub(super) fn on_renewal(
+        &mut self,
+        (now, at): (Moment, LeaseTime),
+        (grip, seq, sent): (Grip, u64, Moment),
+        slip: Option<Slip>,
+        renewal: Renewal,
+    ) {
         let same = |hold: &Hold| hold.seq == seq || zoo::has(Bug::RenewalOfAnother);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
             let known = self.holds.get(grip.0).filter(|hold| hold.seq == seq);
@@ -37,7 +43,7 @@ impl Machine {
                 self.end_renewal_alert(grip);
                 let Some(hold) = self.holds.get_mut(grip.0) else { return };
                 (hold.doubted, hold.uncertain, hold.confirming) = (false, false, false);
-                hold.seen = hold.seen.max(sent);
+                (hold.seen, hold.started) = (hold.seen.max(sent), hold.started.max(at));
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.learn(now, line);

@@ -255,7 +255,7 @@ impl Machine {
             (Errand::Confirm { seq, sent }, Ok(Body::Renewal(renewal))) => self.on_confirmed(now, seq, sent, renewal),
             (Errand::Confirm { seq, .. }, Err(error)) => self.on_claim_error(now, seq, error),
             (Errand::Renew { grip, seq, sent, slip }, Ok(Body::Renewal(renewal))) => {
-                self.on_renewal(now, (grip, seq, sent), slip, renewal);
+                self.on_renewal((now, at), (grip, seq, sent), slip, renewal);
             }
             (Errand::Renew { grip, seq, sent, slip }, Err(error)) => {
                 self.on_renewal_error(now, (grip, seq, sent), slip, error);
@@ -264,7 +264,7 @@ impl Machine {
                 self.on_standings(now, sent, run, &seqs, standings);
             }
             (Errand::Look { grip, seq, sent }, Ok(Body::Standings(standings))) => {
-                self.on_look(now, (grip, seq, sent), standings.first());
+                self.on_look((now, at), (grip, seq, sent), standings.first());
             }
             (Errand::Part { key }, Ok(Body::Release(reply))) => self.on_parted(now, key, run, reply),
             (Errand::Part { key }, Err(error)) => self.on_part_error(now, key, error),

@@ -241,7 +241,7 @@ impl Machine {
             after: None,
             asked: hold.seen,
             not_after: LeaseTime::ZERO,
-            run: hold.run,
+            run: hold.run.id(),
             // The next guard's own token.
             local: hold.local + u16::from(!zoo::has(Bug::SharedCohortToken)),
             how: How::Local,

@@ -15,7 +15,7 @@
 
 use crate::op::{Grant, Patience, Refusal, Verdict};
 use crate::renewal::Renewal as Keeping;
-use crate::time::Moment;
+use crate::time::{LeaseTime, Moment};
 use crate::token::Token;
 use crate::zoo::{self, Bug};
 
@@ -128,7 +128,7 @@ impl Machine {
         let sent = if zoo::has(Bug::RegainFromReply) { now } else { claim.asked };
         hold.keeping = Keeping::after(&hold.keeping, sent, grant.remaining);
         (hold.loss, hold.unanswered, hold.confirmed) = (None, None, true);
-        (hold.run, hold.seen) = (claim.run, claim.asked);
+        (hold.run, hold.seen, hold.started) = (claim.run.into(), claim.asked, LeaseTime::ZERO);
         (hold.doubted, hold.uncertain) = (false, false);
         if let Some(care) = &mut hold.care {
             care.regaining = false;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::op::{Grant, Heartbeat, Op, Renewal, Standing};
-use crate::time::Moment;
+use crate::time::{LeaseTime, Moment};
 use crate::zoo::{self, Bug};
 
 use super::alerts::Alerted;
@@ -128,8 +128,12 @@ impl Machine {
         Some(Action { errand, op: Op::Heartbeat(beat), lane: Lane::Renewals })
     }
 
-    pub(super) fn on_look(&mut self, now: Moment, hold: (Grip, u64, Moment), standing: Option<&Standing>) {
-        let (grip, seq, sent) = hold;
+    pub(super) fn on_look(
+        &mut self,
+        (now, at): (Moment, LeaseTime),
+        (grip, seq, sent): (Grip, u64, Moment),
+        standing: Option<&Standing>,
+    ) {
         let live = |hold: &Hold| hold.loss.is_none() || zoo::has(Bug::LookRevives);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq && live(hold)) else { return };
         match standing {
@@ -141,10 +145,10 @@ impl Machine {
             }
             Some(Standing::Revoked { reason }) => {
                 let (reason, remaining) = (reason.clone(), Duration::ZERO);
-                self.on_renewal(now, (grip, seq, sent), None, Renewal::Revoked { reason, remaining });
+                self.on_renewal((now, at), (grip, seq, sent), None, Renewal::Revoked { reason, remaining });
             }
             Some(Standing::Granted(_) | Standing::Gone) => {
-                self.on_renewal(now, (grip, seq, sent), None, Renewal::NotHolder);
+                self.on_renewal((now, at), (grip, seq, sent), None, Renewal::NotHolder);
             }
             Some(Standing::Queued(_)) | None => {}
         }

@@ -77,6 +77,16 @@ pub struct Renew {
     pub id: HolderId,
     /// Its length from now.
     pub lease: Lease,
+    /// When the store last started this hold's lease, as its answer said; [`LeaseTime::ZERO`] where that is not known. A store that is
+    /// told may save itself the look at whether the lease has ended, and nothing else follows from it.
+    pub started: LeaseTime,
+}
+
+impl Renew {
+    /// By somebody who does not know when the lease was started.
+    pub fn new(id: HolderId, lease: Lease) -> Self {
+        Self { id, lease, started: LeaseTime::ZERO }
+    }
 }
 
 /// Keeps a client's waiters on one lock alive and asks how they stand.

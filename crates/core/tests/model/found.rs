@@ -134,7 +134,7 @@ fn a_hold_is_over_at_its_end_whatever_work_is_left() {
     let readers: Vec<Claim> = (0..4).map(|_| bench.claim(Mode::Shared, 0)).collect();
     readers.iter().for_each(|reader| drop(bench.acquire(0, reader)));
     for reader in readers.iter().rev() {
-        let renew = Renew { id: reader.id, lease: reader.lease };
+        let renew = Renew::new(reader.id, reader.lease);
         assert_eq!(bench.apply(LEASE, &Op::Renew(renew)), Body::Renewal(Renewal::NotHolder));
     }
 }

@@ -118,7 +118,7 @@ impl World {
         match act {
             Act::Claim(spec) => Op::Acquire(self.claim(spec, None, view)),
             Act::Resend(nth) => self.resend(*nth),
-            Act::Renew(pick, lease) => Op::Renew(Renew { id: self.pick(*pick, view), lease: lease_of(*lease) }),
+            Act::Renew(pick, lease) => Op::Renew(Renew::new(self.pick(*pick, view), lease_of(*lease))),
             Act::Heartbeat(client, alive) => self.heartbeat(*client, *alive),
             Act::Release(pick, named, again) => self.release(self.pick(*pick, view), *named, again.as_ref(), view),
             Act::Upgrade(pick, spec) => self.upgrade(self.pick(*pick, view), spec, view),

@@ -55,7 +55,7 @@ pub(super) fn release(id: HolderId) -> Op {
 }
 
 pub(super) fn renew(id: HolderId) -> Op {
-    Op::Renew(Renew { id, lease: lease() })
+    Op::Renew(Renew::new(id, lease()))
 }
 
 /// The store's clocks, which go on by a millisecond with every claim.

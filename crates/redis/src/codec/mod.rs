@@ -9,13 +9,13 @@ mod push;
 mod sink;
 mod view;
 
+use std::iter;
 use std::time::Duration;
 
-use bandog_core::holder::HolderId;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
-use bandog_core::op::{Op, RecordView, Reply, Target};
+use bandog_core::op::{Op, RecordView, Renew, Reply, Target};
 use bandog_core::store::Push;
 use bandog_core::time::RunId;
 
@@ -114,22 +114,39 @@ impl Codec {
     /// Writes one command that renews many holds for the same lease, as far as they need nothing but that.
     pub(crate) fn write_renewals<'a, H>(&self, how: How, lease: Lease, holds: H, out: &mut Vec<u8>)
     where
-        H: Iterator<Item = (&'a LockName, HolderId)> + Clone,
+        H: Iterator<Item = (&'a LockName, &'a Renew)> + Clone,
     {
         let mut bytes = Bytes::begin_many(how, Script::RenewAll, holds.clone().count(), out);
         holds.clone().for_each(|(name, _)| bytes.key(|pack| self.key(name, pack)));
-        bytes.argument(|pack| {
-            pack.raw(&self.begin).millis(lease.length());
-        });
-        bytes.argument(|pack| holds.for_each(|(_, id)| claim::id(pack, id)));
+        self.put_renewals(lease, holds.map(|(_, renew)| renew), &mut bytes);
         bytes.done();
     }
 
-    /// Reads the answer to [`Codec::write_renewals`], one for each hold: nothing where it has to be renewed by itself.
+    /// The call that renews a hold among many, here alone; nothing is its answer where it has to be renewed by itself.
+    pub fn renewal(&self, name: &LockName, renew: &Renew) -> Call {
+        let mut call = Call { script: Script::RenewAll, key: Vec::new(), args: Vec::new() };
+        call.key(|pack| self.key(name, pack));
+        self.put_renewals(renew.lease, iter::once(renew), &mut call);
+        call
+    }
+
+    fn put_renewals<'a>(&self, lease: Lease, holds: impl Iterator<Item = &'a Renew>, call: &mut impl Sink) {
+        call.argument(|pack| {
+            pack.raw(&self.begin).millis(lease.length());
+        });
+        call.argument(|pack| {
+            holds.for_each(|renew| {
+                claim::id(pack, renew.id);
+                pack.number(renew.started.millis());
+            });
+        });
+    }
+
+    /// Reads the answer to [`Codec::renewal`] and to a call for many, one for each hold: nothing where it has to be renewed by itself.
     ///
     /// # Errors
     /// As for [`Codec::reply`].
-    pub(crate) fn renewed_all(&self, lease: Lease, run: RunId, answer: Value) -> Result<Vec<Option<Reply>>, Wrong> {
+    pub fn renewed_all(&self, lease: Lease, run: RunId, answer: Value) -> Result<Vec<Option<Reply>>, Wrong> {
         answer::renewed_all(&self.limits, lease, run, answer)
     }
 

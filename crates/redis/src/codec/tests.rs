@@ -38,7 +38,7 @@ fn every_op() -> Vec<Op> {
     let again = Some(Box::new(claim.clone()));
     vec![
         Op::Acquire(claim.clone()),
-        Op::Renew(Renew { id, lease: claim.lease }),
+        Op::Renew(Renew::new(id, claim.lease)),
         Op::Heartbeat(Heartbeat { inbox: claim.inbox, ids: vec![id], alive: Duration::ZERO }),
         Op::Release(Release { id, not_after: None, again: None }),
         Op::Release(Release { id, not_after: Some(LeaseTime::ZERO), again }),
@@ -124,7 +124,7 @@ fn nonsense_is_an_error_and_never_a_panic() {
 
 #[test]
 fn an_answer_that_goes_on_is_refused() {
-    let renew = Op::Renew(Renew { id: claim().id, lease: claim().lease });
+    let renew = Op::Renew(Renew::new(claim().id, claim().lease));
     let answer = |extra: &[Value]| Value::Array([&[Value::Int(5), Value::Int(0), Value::Int(0)], extra].concat());
     assert!(codec().reply(&renew, RunId(1), answer(&[])).is_ok());
     assert!(codec().reply(&renew, RunId(1), answer(&[Value::Int(1)])).is_err());

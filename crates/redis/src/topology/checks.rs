@@ -31,6 +31,7 @@ pub(crate) const RULE_COMMANDS: &[&str] = &[
     "hdel",
     "del",
     "pexpireat",
+    "pttl",
     "publish",
     "subscribe",
     "unsubscribe",
@@ -59,6 +60,7 @@ try('HSET', KEYS[1], 'a', 'b')
 try('HDEL', KEYS[1], 'a')
 try('SET', KEYS[1], '')
 try('SETRANGE', KEYS[1], 0, '')
+try('PTTL', KEYS[1])
 try('PEXPIREAT', KEYS[1], 1)
 try('DEL', KEYS[1])
 return missing

@@ -33,7 +33,7 @@ fn fast_paths_make_few_calls() {
     };
     let claims: Vec<Claim> = (0..5).map(|_| claim(&client, 2_000)).collect();
     let acquire = |number: usize| Op::Acquire(claims[number].clone());
-    let renew = Op::Renew(Renew { id: claims[1].id, lease: claims[1].lease });
+    let renew = Op::Renew(Renew::new(claims[1].id, claims[1].lease));
     let beat =
         Op::Heartbeat(Heartbeat { inbox: client.inbox(), ids: vec![claims[2].id], alive: Duration::from_secs(10) });
     let follows = Some(Box::new(claims[4].clone()));
@@ -186,7 +186,7 @@ impl Line {
 
     fn renew(&self, bench: &mut Bench) {
         let lease = Lease::new(Duration::from_secs(30)).expect("a good lease");
-        bench.queue(&self.codec.call(&self.name, &Op::Renew(Renew { id: self.ids[0], lease })));
+        bench.queue(&self.codec.call(&self.name, &Op::Renew(Renew::new(self.ids[0], lease))));
     }
 
     fn beat(&self, bench: &mut Bench) {

@@ -205,7 +205,7 @@ fn no_fast_path_takes_a_record_with_an_audit() {
         both.settle();
         let plain = both.claim(5, Mode::Exclusive, 10_000);
         both.apply(&Op::Acquire(plain.clone()));
-        both.apply(&Op::Renew(Renew { id: plain.id, lease: plain.lease }));
+        both.apply(&Op::Renew(Renew::new(plain.id, plain.lease)));
         both.join(6, Mode::Exclusive, 10_000);
         both.apply(&release(plain.id));
         let Body::Record(Some(view)) = both.apply(&Op::Inspect).body else { panic!("there is a record") };

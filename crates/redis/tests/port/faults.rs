@@ -6,8 +6,8 @@ use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::mode::Mode;
 use bandog_core::op::{Body, Claim, Heartbeat, Op, Parted, Refusal, Release, Renew, Renewal, Verdict};
-use bandog_core::time::RunId;
-use bandog_redis::{Codec, Keys, Value, Wrong};
+use bandog_core::time::{LeaseTime, RunId};
+use bandog_redis::{Call, Codec, Keys, Value, Wrong};
 use bandog_rig::{Raw, Server};
 
 use crate::claims::{claim, client, name, release};
@@ -33,11 +33,14 @@ impl Store {
     }
 
     fn apply(&mut self, op: &Op) -> Result<Body, Wrong> {
-        let call = self.codec.call(&name(1), op);
+        let answer = self.run(&self.codec.call(&name(1), op));
+        self.codec.reply(op, RunId(1), answer).map(|reply| reply.body)
+    }
+
+    fn run(&mut self, call: &Call) -> Value {
         let head: [&[u8]; 4] = [b"EVAL", call.script.text().as_bytes(), b"1", &call.key];
         let args: Vec<&[u8]> = head.into_iter().chain(call.args.iter().map(Vec::as_slice)).collect();
-        let answer = self.connection.ask(&args);
-        self.codec.reply(op, RunId(1), answer).map(|reply| reply.body)
+        self.connection.ask(&args)
     }
 
     fn acquire(&mut self, claim: &Claim) -> Result<Verdict, Wrong> {
@@ -48,7 +51,25 @@ impl Store {
     }
 
     fn renew(&mut self, claim: &Claim) -> Body {
-        self.apply(&Op::Renew(Renew { id: claim.id, lease: claim.lease })).expect("an answer")
+        self.apply(&Op::Renew(Renew::new(claim.id, claim.lease))).expect("an answer")
+    }
+
+    /// Renews it as one of many, and says when the server did.
+    fn renew_among_many(&mut self, claim: &Claim, started: LeaseTime) -> LeaseTime {
+        let renew = Renew { started, ..Renew::new(claim.id, claim.lease) };
+        let answer = self.run(&self.codec.renewal(&name(1), &renew));
+        match self.codec.renewed_all(claim.lease, RunId(1), answer).expect("an answer").as_slice() {
+            [Some(reply)] => reply.at,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Milliseconds of the one holder's lease.
+    fn remaining(&mut self) -> u128 {
+        match self.apply(&Op::Inspect) {
+            Ok(Body::Record(Some(record))) => record.holders[0].remaining.as_millis(),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn release(&mut self, claim: &Claim) -> Parted {
@@ -147,6 +168,43 @@ fn an_end_that_was_taken_away_comes_back() {
         let left = store.int("PTTL lock:order:1");
         assert!((60_000..=70_000).contains(&left), "{left} ms after {meddling}: not-after and retention");
     }
+}
+
+#[test]
+fn an_end_that_only_the_key_knew_is_not_taken_for_longer_than_a_lease() {
+    let Some(mut store) = Store::start(Limits::default()) else { return };
+    store.not_after -= 55_000;
+    let claim = store.claim(1);
+    assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
+    let lease = claim.lease.length().as_millis();
+    for meddling in ["PERSIST lock:order:1", "PEXPIRE lock:order:1 99999999"] {
+        store.renew_among_many(&claim, LeaseTime::ZERO);
+        assert_eq!(store.int(meddling), 1);
+        let remaining = store.remaining();
+        assert_eq!(remaining, lease, "after {meddling}");
+        let left = store.int("PTTL lock:order:1");
+        assert!((30_000..=40_000).contains(&left), "{left} ms after {meddling}: the lease and the retention");
+    }
+}
+
+#[test]
+fn among_many_nothing_is_written_but_the_end() {
+    let Some(mut store) = Store::start(Limits::default()) else { return };
+    store.not_after -= 55_000;
+    let claim = store.claim(1);
+    assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
+    let started = store.renew_among_many(&claim, LeaseTime::ZERO);
+    let (record, lease) = (store.ask("GET lock:order:1"), claim.lease.length().as_millis());
+    assert_eq!(store.int("PEXPIRE lock:order:1 20000"), 1, "as if 20 s had passed");
+    let left = store.remaining();
+    assert!((5_000..=10_000).contains(&left), "{left} ms: the key ends the retention behind the lease");
+    assert_ne!(store.ask("GET lock:order:1"), record, "whoever looks writes what the key has told");
+    let started = store.renew_among_many(&claim, started);
+    let record = store.ask("GET lock:order:1");
+    let again = store.renew_among_many(&claim, started);
+    assert_eq!(store.ask("GET lock:order:1"), record, "nothing is written");
+    let left = store.remaining();
+    assert!(again >= started && (lease - 5_000..=lease).contains(&left), "{left} of {lease} ms");
 }
 
 #[test]

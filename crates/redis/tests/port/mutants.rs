@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 71] = [
+const MISTAKES: [(&str, &str); 78] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -25,6 +25,14 @@ const MISTAKES: [(&str, &str); 71] = [
     ("seen <= now and till > now then\n    expires", "seen <= now and till >= now then\n    expires"),
     ("expires <= now or till <= now then", "expires <= now or till < now then"),
     ("  if length ~= left then\n", "  if false then\n"),
+    // a string whose key knows the end
+    ("started + left <= now", "started + left < now"),
+    ("<= now or length ~= left then", "<= now then"),
+    ("if now < seen or started", "if started"),
+    ("form = started and expires == usual and 3 or 0", "form = started and 3 or 0"),
+    ("ends = math.min(ends, asked", "ends = math.max(0, asked"),
+    ("/ 1000) + left - behind)", "/ 1000) + left)"),
+    ("last, now, ends + behind, late", "last, now, ends, late"),
     // a string, or a hash
     ("large == 0 and string.byte(f.get('h1'), 9) == 0", "large == 0"),
     ("if s and fresh then", "if s and not r.known then"),

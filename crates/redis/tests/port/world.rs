@@ -30,6 +30,8 @@ pub(crate) struct World {
     /// Holder ids by the ids that a record shows.
     shown: HashMap<PublicId, HolderId>,
     sent: Vec<Op>,
+    /// When the lease of a hold was last started by a renewal that was answered.
+    started: HashMap<HolderId, LeaseTime>,
     /// Every millisecond at which something may end.
     edges: Vec<u64>,
 }
@@ -41,8 +43,8 @@ impl World {
             Client::new(ClientId::from_random(u128::MAX / 5 * n as u128 + 0x5eed), who)
         };
         let clients = (0..setting.clients).map(client).collect();
-        let (claims, shown, sent, edges) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new());
-        Self { setting, clients, micros: START, claims, shown, sent, edges }
+        let (claims, shown, sent, started, edges) = Default::default();
+        Self { setting, clients, micros: START, claims, shown, sent, started, edges }
     }
 
     pub(crate) fn limits(&self, work: u32) -> Limits {
@@ -102,7 +104,11 @@ impl World {
         match act {
             Act::Claim(spec) => Op::Acquire(self.claim(spec, None, view)),
             Act::Resend(nth) => self.resend(*nth),
-            Act::Renew(pick, lease) => Op::Renew(Renew { id: self.pick(*pick, view), lease: lease_of(*lease) }),
+            Act::Renew(pick, lease) => {
+                let id = self.pick(*pick, view);
+                let started = self.started.get(&id).copied().unwrap_or(LeaseTime::ZERO);
+                Op::Renew(Renew { id, lease: lease_of(*lease), started })
+            }
             Act::Heartbeat(client, alive) => self.heartbeat(*client, *alive),
             Act::Release(pick, named, again) => self.release(self.pick(*pick, view), *named, again.as_ref(), view),
             Act::Upgrade(pick, spec) => {
@@ -119,6 +125,11 @@ impl World {
             Act::Inspect => Op::Inspect,
             Act::Tend => Op::Tend,
         }
+    }
+
+    /// A renewal was answered: its holder knows when the lease was started.
+    pub(crate) fn renewed(&mut self, renew: &Renew) {
+        self.started.insert(renew.id, self.now().lease);
     }
 
     /// A claim by a fresh id; of the same client as `kin`, and then exclusive half of the time, if one is given.

@@ -102,7 +102,7 @@ fn schedule_18_a_store_refuses_more_than_it_allows() {
         let told = store.apply(name.clone(), Op::Acquire(asked.clone())).await.unwrap().body;
         assert!(matches!(told, Body::Verdict(Verdict::Granted(_))), "{told:?}");
         // A renewal is cut to it: refusing would end a good hold.
-        let renew = Op::Renew(Renew { id: asked.id, lease: (longest * 2).try_into().unwrap() });
+        let renew = Op::Renew(Renew::new(asked.id, (longest * 2).try_into().unwrap()));
         store.apply(name, renew).await.unwrap();
         let left: u64 = server.run("PTTL lock:job");
         assert!(u128::from(left) <= (longest + limits().retention).as_millis(), "{left} ms");
@@ -143,7 +143,7 @@ fn schedule_18_a_lease_that_no_client_sends_does_no_harm() {
             });
             (good.lease, bad.lease) = (MARKER.try_into().unwrap(), MARKER.try_into().unwrap());
             (good.patience, bad.patience) = (Patience::Try, Patience::Try);
-            let renew = Op::Renew(Renew { id: good.id, lease: good.lease });
+            let renew = Op::Renew(Renew::new(good.id, good.lease));
             let acquire = codec.call(&name, &Op::Acquire(bad));
             // Beside a holder: whatever the claim says, that hold stays.
             eval(&server, &codec.call(&name, &Op::Acquire(good.clone()))).unwrap();

@@ -10,6 +10,7 @@ mod forgetting;
 mod hygiene;
 mod leases;
 mod load;
+mod many;
 mod pause;
 mod refusals;
 mod runtimes;

@@ -107,7 +107,7 @@ impl Person {
 
     pub(crate) fn renew(&self, lock: &str, id: HolderId, lease: u64) -> bool {
         let lease = Lease::new(millis(lease)).expect("a lease");
-        matches!(self.send(lock, Op::Renew(Renew { id, lease })), Body::Renewal(Renewal::Renewed { .. }))
+        matches!(self.send(lock, Op::Renew(Renew::new(id, lease))), Body::Renewal(Renewal::Renewed { .. }))
     }
 
     pub(crate) fn release(&self, lock: &str, id: HolderId) {

@@ -278,3 +278,34 @@ fn a_lock_with_one_hold_is_small() {
     // The hold is inside; see "Bytes" in docs/benchmarks.md.
     assert!(size_of::<Machine>() <= 288, "{}", size_of::<Machine>());
 }
+
+#[test]
+fn a_renewal_says_when_the_last_one_was_answered() {
+    let (mut lock, _) = Lock::held(writer());
+    lock.wait(LEASE / 3);
+    assert_eq!(lock.started(), 0, "none was yet");
+    lock.wait(5);
+    lock.answer("renew #1", renewed(10));
+    lock.wait(LEASE / 3);
+    assert_eq!(lock.started(), LEASE / 3 + 5, "by the store's clock");
+    lock.lose_answer("renew #1");
+    lock.wait(LEASE / 3);
+    assert_eq!(lock.started(), LEASE / 3 + 5, "whatever became of it");
+}
+
+#[test]
+fn a_renewal_in_another_run_of_the_store_says_nothing_of_the_one_before() {
+    let (mut lock, _) = Lock::held(writer());
+    lock.wait(LEASE / 3);
+    assert_eq!(lock.action(), "renew #1");
+    lock.answer("renew #1", renewed(10));
+    lock.wait(PERIOD);
+    lock.round();
+    assert_eq!(lock.action(), "heartbeat #1");
+    lock.run = RunId(2);
+    lock.answer("heartbeat #1", standing(Standing::Granted(grant(10, LEASE - PERIOD, NOBODY))));
+    assert_eq!(lock.started(), 0);
+    lock.answer("renew #1", renewed(10));
+    lock.wait(LEASE / 3);
+    assert_eq!(lock.started(), LEASE / 3 + PERIOD);
+}

@@ -98,6 +98,16 @@ impl Lock {
         words
     }
 
+    /// The next action, a renewal: when the lease was last started, as it says, by the store's clock. 0 says nothing.
+    fn started(&mut self) -> u64 {
+        let action = self.machine.poll_action(self.now, || LeaseTime::ZERO).expect("an action");
+        self.out.push((words(&action.op), action.errand));
+        match action.op {
+            Op::Renew(renew) => renew.started.millis().saturating_sub(STORE),
+            other => panic!("not a renewal but {other:?}"),
+        }
+    }
+
     /// Every action there is, in order.
     fn actions(&mut self) -> Vec<String> {
         std::iter::from_fn(|| Some(self.action()).filter(|words| words != "nothing")).collect()

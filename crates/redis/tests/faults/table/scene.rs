@@ -52,7 +52,7 @@ pub(super) fn scenes(script: Script, store: &RedisStore) -> Vec<Scene> {
             ("beside a reader", after(&[&other], Op::Acquire(reader))),
         ],
         Script::Renew => {
-            let renew = Op::Renew(Renew { id: ann.id, lease: Lease::new(ms(30_000)).unwrap() });
+            let renew = Op::Renew(Renew::new(ann.id, Lease::new(ms(30_000)).unwrap()));
             vec![("a hold, somebody waits", after(&[&ann, &bob], renew))]
         }
         Script::Heartbeat => {
@@ -96,7 +96,7 @@ pub(super) fn scenes(script: Script, store: &RedisStore) -> Vec<Scene> {
         Script::Peek => vec![("a hold and a place", after(&[&ann, &bob], Op::Inspect))],
         // A batch of renewals runs it.
         Script::RenewAll => {
-            let renew = Op::Renew(Renew { id: ann.id, lease: Lease::new(ms(30_000)).unwrap() });
+            let renew = Op::Renew(Renew::new(ann.id, Lease::new(ms(30_000)).unwrap()));
             vec![("a hold, twice", after(&[&ann], renew))]
         }
     };
