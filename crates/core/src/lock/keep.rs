@@ -43,7 +43,7 @@ impl Machine {
                 self.end_renewal_alert(grip);
                 let Some(hold) = self.holds.get_mut(grip.0) else { return };
                 (hold.doubted, hold.uncertain, hold.confirming) = (false, false, false);
-                (hold.seen, hold.started) = (hold.seen.max(sent), hold.started.max(at));
+                (hold.seen, hold.started) = (hold.seen.max(sent), at);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
                     self.learn(now, line);

@@ -8,8 +8,8 @@
 -- ARGV[1]  numbers, packed: waiters, sharers, work, retention, longest lease, then the operation's own from byte 29,
 --          then what an inbox's channel begins with
 -- returns  the error WRONGTYPE for a string or a hash that is not ours
--- cost     1 redis.call for a string (MGET, which finds no fault with a hash), 3 where the key knows its end (PTTL,
---          TIME), 2 for a hash (HGET), 3 for nothing (EXISTS)
+-- cost     1 redis.call for a string (MGET, which finds no fault with a hash), 2 for a hash (HGET), 3 for nothing
+--          (EXISTS); 2 more than anybody says where the key knows the end (PTTL, TIME)
 local key = KEYS[1]
 local s = redis.call('MGET', key)[1]
 local plain = s

@@ -18,10 +18,12 @@ local function renew(key, s, id, started)
     return
   end
   if string.byte(s, 37) == 3 then
-    -- What the key's end says of the lease need not be asked for: its holder has not let it end.
-    local seen = struct.unpack('>I8', s, 9)
+    -- What the key's end says of the lease need not be asked for: its holder has not let it end. Since it was written the
+    -- key's end goes with the lease's alone, and by one retention, or the end of a lease would be read wrongly.
+    local seen, expires = struct.unpack('>I8I8', s, 9)
     local stamp, _, _, length = struct.unpack('>I8I8I8I8', s, 52)
-    if now < seen or started + left <= now or length ~= left then
+    if now < seen or now < started or started + left <= now or length ~= left
+      or expires - seen ~= length + retention then
       return
     end
     redis.call('PEXPIREAT', key, usually)
@@ -33,7 +35,7 @@ local function renew(key, s, id, started)
     return
   end
   expires = math.max(now + left, late, now + math.ceil((last - us) / 1000)) + retention
-  local form = started and expires == usual and 3 or 0
+  local form = started and started <= now and expires == usual and 3 or 0
   redis.call('PEXPIREAT', key, expires == usual and usually or string.format('%d', expires))
   redis.call('SETRANGE', key, '8', struct.pack('>I8I8I8I4BI8', now, expires, late, 1, form, now + left))
   if length ~= left then

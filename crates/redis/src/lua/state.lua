@@ -1,6 +1,7 @@
 -- The record in memory: its numbers (r), and a cache of its fields that is written back once, at the end.
 --
--- fields   s   last seen expires late n; whether more numbers follow (2: and the audit), and those; the hold in slot 1
+-- fields   s   last seen expires late n; whether more numbers follow (2: and the audit; 3: none, and the key
+--              knows the end, as open.lua says), and those; the hold in slot 1
 --          h2… further holds, by slot; i<id> where an id stands (1 slot, 2 place), except for slot 1
 --          r<id> the reason a hold was revoked; w<place>, l<place> waiters and their links; u the pending upgrade
 --          a<inbox> until, length, entries; d<id>, m<number> done marks and their order; v the last revocations

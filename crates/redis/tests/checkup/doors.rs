@@ -45,7 +45,7 @@ fn a_missing_permission_is_told_with_the_line_that_gives_it() {
     if_possible(async {
         let server = good_but(&[]);
         let whole = documented_rule().replace("SETUSER locker", "SETUSER locker reset")
-            + " +config|get +slowlog|get +pttl +type +getrange";
+            + " +config|get +slowlog|get +type +getrange";
         for (word, named) in [
             ("+mget", "mget"),
             ("+setrange", "setrange"),

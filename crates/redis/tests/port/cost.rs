@@ -9,7 +9,7 @@ use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Heartbeat, Op, Release, Renew};
-use bandog_core::time::RunId;
+use bandog_core::time::{LeaseTime, RunId};
 use bandog_fake::Fake;
 use bandog_redis::{Call, Codec, Keys, Script, Value};
 use bandog_rig::{Raw, Server};
@@ -56,6 +56,30 @@ fn fast_paths_make_few_calls() {
         let made = calls(&op);
         println!("{made:>3} redis.calls  {what}");
         assert!(made <= most, "{what} made {made} calls");
+    }
+}
+
+#[test]
+fn among_many_a_renewal_is_one_call_and_whoever_looks_makes_two_more() {
+    let (fake, codec, client) = (Fake::new(), Codec::new(Keys::default(), Limits::default()), client(1));
+    let claim = claim(&client, 2_000);
+    let renew = |started: u64| Renew { started: LeaseTime::from_millis(started), ..Renew::new(claim.id, claim.lease) };
+    let beat = Op::Heartbeat(Heartbeat { inbox: client.inbox(), ids: vec![claim.id], alive: Duration::from_secs(10) });
+    let steps = [
+        ("acquire", codec.call(&name(1), &Op::Acquire(claim.clone())), 5),
+        ("renew among many", codec.renewal(&name(1), &renew(0)), 4),
+        ("again", codec.renewal(&name(1), &renew(1_001)), 3),
+        ("a look of the watchdog", codec.call(&name(1), &beat), 6),
+        ("renew among many, after a look", codec.renewal(&name(1), &renew(1_002)), 4),
+        ("release", codec.call(&name(1), &release(claim.id)), 6),
+    ];
+    for (at, (what, call, most)) in (1_000_000..).step_by(1_000).zip(steps) {
+        fake.set_micros(at);
+        let answer = fake.run(&call);
+        assert!(!matches!(answer, Value::Error(_)), "{what}: {answer:?}");
+        let made = fake.calls();
+        println!("{made:>3} redis.calls  {what}");
+        assert_eq!(made, most, "{what}");
     }
 }
 

@@ -49,6 +49,18 @@ impl Both {
         reply
     }
 
+    /// Renews it as one of many, as a holder does that was last answered at `started`; `None` has changed nothing.
+    fn renew_among_many(&mut self, codec: &Codec, claim: &Claim, started: u64) -> Option<()> {
+        let renew = Renew { started: LeaseTime::from_millis(started), ..Renew::new(claim.id, claim.lease) };
+        self.fake.set_micros(self.millis * 1000);
+        let answer = self.fake.run(&codec.renewal(&name(1), &renew));
+        let said = codec.renewed_all(claim.lease, RunId(1), answer).expect("an answer").pop().flatten()?;
+        let (lease, wall) = (LeaseTime::from_millis(self.millis), WallTime::from_micros(self.millis * 1000));
+        let now = Now { lease, wall, run: RunId(1) };
+        assert_eq!(said, self.record.apply(&self.limits, now, &Op::Renew(renew)).reply);
+        Some(())
+    }
+
     fn effect(&self, channel: &[u8], payload: &[u8]) -> Effect {
         let inbox = self.codec.keys().inbox(channel).expect("an inbox");
         Effect { inbox, news: self.codec.push(RunId(1), payload).expect("news").news }
@@ -243,4 +255,41 @@ fn marks_that_were_over_stay_over_when_the_clock_steps_back() {
     let granted = |reply: Reply| matches!(reply.body, Body::Verdict(Verdict::Granted(_)));
     let verdicts: Vec<bool> = claims.into_iter().map(|claim| granted(both.apply(&Op::Acquire(claim)))).collect();
     assert_eq!(verdicts, [false, true, true]);
+}
+
+/// A hold of 10 s that was renewed among many: only its key knows its end.
+fn renewed_among_many() -> (Both, Claim, u64) {
+    let mut both = Both::new();
+    let claim = both.claim(1, Mode::Exclusive, 10_000);
+    both.apply(&Op::Acquire(claim.clone()));
+    both.millis += 5_000;
+    let (codec, began) = (both.codec.clone(), both.millis);
+    assert_eq!(both.renew_among_many(&codec, &claim, 0), Some(()));
+    both.millis += 5_000;
+    assert_eq!(both.renew_among_many(&codec, &claim, began), Some(()));
+    let last = both.millis;
+    (both, claim, last)
+}
+
+#[test]
+fn among_many_a_clock_that_stepped_back_brings_no_lease_back() {
+    let (mut both, claim, last) = renewed_among_many();
+    let codec = both.codec.clone();
+    both.millis = last - 3_000;
+    assert_eq!(both.renew_among_many(&codec, &claim, last), None, "the holder heard of a later time");
+    both.apply(&Op::Renew(Renew::new(claim.id, claim.lease)));
+    both.millis += 1_000;
+    assert_eq!(both.renew_among_many(&codec, &claim, last), Some(()), "its end is in the record");
+    both.millis += 10_000;
+    assert_eq!(both.renew_among_many(&codec, &claim, last), None, "and has passed, though the holder was told of more");
+    both.apply(&Op::Inspect);
+}
+
+#[test]
+fn among_many_the_end_of_a_key_is_moved_by_one_retention_alone() {
+    let (mut both, claim, last) = renewed_among_many();
+    let other = Limits { retention: Duration::from_secs(2), ..Limits::default() };
+    both.millis += 1_000;
+    assert_eq!(both.renew_among_many(&Codec::new(Keys::default(), other), &claim, last), None);
+    both.apply(&Op::Inspect);
 }

@@ -106,6 +106,7 @@ impl<'a> Pair<'a> {
     }
 
     fn ask(&self, now: Now, op: &Op) -> Result<(Reply, Vec<Effect>), String> {
+        // Where an operator takes the end away, what only the key knew is gone, and the lease told longer.
         if let Op::Renew(renew) = op
             && self.deletes
             && let Some(reply) = self.renew_among_many(now, renew)?

@@ -12,6 +12,7 @@ use crate::tally::Tally;
 
 /// When a key ends. Redis 6.2 has no PEXPIRETIME: what is left is asked for until the answer falls into one millisecond.
 const END: &[u8] = b"
+if redis.REDIS_VERSION_NUM then return redis.call('PEXPIRETIME', KEYS[1]) end
 local function now()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -24,6 +25,10 @@ end";
 
 /// What is left of a key by the test's clock.
 const LEFT: &str = "(function()
+  if redis.REDIS_VERSION_NUM then
+    local ends = redis.call('PEXPIRETIME', key)
+    return ends < 0 and ends or ends - now
+  end
   while true do
     local before, left, after = redis.call('TIME'), redis.call('PTTL', key), redis.call('TIME')
     if left < 0 then return left end

@@ -291,6 +291,10 @@ fn a_renewal_says_when_the_last_one_was_answered() {
     lock.lose_answer("renew #1");
     lock.wait(LEASE / 3);
     assert_eq!(lock.started(), LEASE / 3 + 5, "whatever became of it");
+    let reply = Reply { at: LeaseTime::from_millis(STORE + 7), run: RUN, more: false, body: renewed(10) };
+    lock.come_back("renew #1", Ok(reply));
+    lock.wait(LEASE / 3);
+    assert_eq!(lock.started(), 7, "though the store's clock was set back");
 }
 
 #[test]
