@@ -67,7 +67,7 @@ fn free(seen: &Seen<'_>) -> Vec<Target> {
 fn contended(seen: &Seen<'_>) -> Vec<Target> {
     let rate = "per_second";
     let best = |scenario: &str| seen.over(scenario, rate, "bandog", seen.best_peer(scenario, rate, f64::max));
-    let commands = |ours| seen.value("across", "commands_per_acquisition", ours);
+    let commands = |scenario: &str, ours: &str| seen.value(scenario, "commands_per_acquisition", ours);
     let used = |ours| seen.value("across-2ms", "in_use", ours);
     // What a push leaves of the time, after each section or after as many as an unfair turn has.
     let of_push = |ours, floor| seen.over("across-2ms", "in_use", ours, used(floor));
@@ -78,8 +78,10 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
         target('c', "worst wait, ms", Wanted::AtMost(50.0), worst),
         target('d', "empty section, times the best peer", Wanted::AtLeast(3.0), best("across")),
         target('d', "max/min share", Wanted::AtMost(2.0), seen.value("across", "share_ratio", "bandog")),
-        target('d', "commands each", Wanted::Below(1.0), commands("bandog")),
-        target('d', "commands each, fair", Wanted::AtMost(3.0), commands("bandog-fair")),
+        target('d', "commands each", Wanted::Below(1.0), commands("across", "bandog")),
+        target('d', "commands each, fair", Wanted::AtMost(3.0), commands("across", "bandog-fair")),
+        target('d', "2 ms section, commands each", Wanted::Below(1.0), commands("across-2ms", "bandog")),
+        target('d', "2 ms section, commands each, fair", Wanted::AtMost(3.0), commands("across-2ms", "bandog-fair")),
         target('d', "2 ms section, part of the time in use", Wanted::AtLeast(0.98), used("bandog")),
         target(
             'd',
@@ -183,9 +185,12 @@ impl Seen<'_> {
 }
 
 impl Target {
-    /// The value as the tables write it.
+    /// The value as the tables write it; to the thousandth where a miss would look like the bar itself.
     pub(crate) fn shown(&self) -> String {
-        self.value.map_or_else(|| "not played".to_owned(), Unit::written)
+        let Some(value) = self.value else { return "not played".to_owned() };
+        let written = Unit::written(value);
+        let looks_met = !self.met && self.bar.ends_with(&format!(" {written}"));
+        if looks_met { format!("{value:.3}") } else { written }
     }
 }
 
@@ -238,6 +243,12 @@ mod tests {
         assert!(!verdict(&same, "pair, times the best peer").1);
         let many = record("names-512", "per_second", &[("bandog", &[100.0]), ("rslock", &[50.0]), ("rlock", &[101.0])]);
         assert_eq!(verdict(&many, "512 tasks, times the best peer"), ("0.99".to_owned(), false));
+    }
+
+    #[test]
+    fn a_narrow_miss_does_not_look_like_the_bar() {
+        let miss = record("across-2ms", "in_use", &[("bandog", &[0.9778])]);
+        assert_eq!(verdict(&miss, "2 ms section, part of the time in use"), ("0.978".to_owned(), false));
     }
 
     #[test]
