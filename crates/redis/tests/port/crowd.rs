@@ -32,9 +32,13 @@ impl Both {
         Self { fake: Fake::new(), codec, record: Record::default(), limits, millis: 1_000_000, clients }
     }
 
-    fn apply(&mut self, op: &Op) -> Reply {
+    fn now(&self) -> Now {
         let (lease, wall) = (LeaseTime::from_millis(self.millis), WallTime::from_micros(self.millis * 1000));
-        let now = Now { lease, wall, run: RunId(1) };
+        Now { lease, wall, run: RunId(1) }
+    }
+
+    fn apply(&mut self, op: &Op) -> Reply {
+        let now = self.now();
         let Applied { reply, mut effects } = self.record.apply(&self.limits, now, op);
         self.fake.set_micros(self.millis * 1000);
         let said = self.codec.reply(op, now.run, self.fake.run(&self.codec.call(&name(1), op))).expect("an answer");
@@ -55,8 +59,7 @@ impl Both {
         self.fake.set_micros(self.millis * 1000);
         let answer = self.fake.run(&codec.renewal(&name(1), &renew));
         let said = codec.renewed_all(claim.lease, RunId(1), answer).expect("an answer").pop().flatten()?;
-        let (lease, wall) = (LeaseTime::from_millis(self.millis), WallTime::from_micros(self.millis * 1000));
-        let now = Now { lease, wall, run: RunId(1) };
+        let now = self.now();
         assert_eq!(said, self.record.apply(&self.limits, now, &Op::Renew(renew)).reply);
         Some(())
     }
@@ -68,8 +71,7 @@ impl Both {
 
     /// How many waiters a listing shows, and how many it counts.
     fn peek(&self) -> (usize, usize) {
-        let (lease, wall) = (LeaseTime::from_millis(self.millis), WallTime::from_micros(self.millis * 1000));
-        let kept = self.record.peek(Now { lease, wall, run: RunId(1) });
+        let kept = self.record.peek(self.now());
         let shown = self.codec.peeked(self.fake.run(&self.codec.peek(&name(1)))).expect("a view");
         assert_eq!(shown, kept);
         kept.map_or((0, 0), |view| (view.waiters.len(), view.queue))

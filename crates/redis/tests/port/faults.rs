@@ -28,6 +28,15 @@ impl Store {
         Some(Self { _server: server, connection, codec: Codec::new(Keys::default(), limits), not_after })
     }
 
+    /// With one lock that is held, by a claim whose not-after comes before its lease's end.
+    fn held() -> Option<(Self, Claim)> {
+        let mut store = Self::start(Limits::default())?;
+        store.not_after -= 55_000;
+        let claim = store.claim(1);
+        assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
+        Some((store, claim))
+    }
+
     fn claim(&self, number: u128) -> Claim {
         claim(&client(number), self.not_after)
     }
@@ -172,10 +181,7 @@ fn an_end_that_was_taken_away_comes_back() {
 
 #[test]
 fn an_end_that_only_the_key_knew_is_not_taken_for_longer_than_a_lease() {
-    let Some(mut store) = Store::start(Limits::default()) else { return };
-    store.not_after -= 55_000;
-    let claim = store.claim(1);
-    assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
+    let Some((mut store, claim)) = Store::held() else { return };
     let lease = claim.lease.length().as_millis();
     for meddling in ["PERSIST lock:order:1", "PEXPIRE lock:order:1 99999999"] {
         store.renew_among_many(&claim, LeaseTime::ZERO);
@@ -189,10 +195,7 @@ fn an_end_that_only_the_key_knew_is_not_taken_for_longer_than_a_lease() {
 
 #[test]
 fn among_many_nothing_is_written_but_the_end() {
-    let Some(mut store) = Store::start(Limits::default()) else { return };
-    store.not_after -= 55_000;
-    let claim = store.claim(1);
-    assert!(matches!(store.acquire(&claim), Ok(Verdict::Granted(_))));
+    let Some((mut store, claim)) = Store::held() else { return };
     let started = store.renew_among_many(&claim, LeaseTime::ZERO);
     let (record, lease) = (store.ask("GET lock:order:1"), claim.lease.length().as_millis());
     assert_eq!(store.int("PEXPIRE lock:order:1 20000"), 1, "as if 20 s had passed");

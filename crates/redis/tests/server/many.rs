@@ -12,7 +12,7 @@ use crate::support::{Server, claim, client, ms, on_a_server, store};
 
 const LEASE: Duration = Duration::from_secs(2);
 
-/// Takes a lock for [`LEASE`], or a look at who has it.
+/// Takes a lock for [`LEASE`], or is told who has it.
 async fn acquire(store: &RedisStore, name: &LockName, number: u128) -> (Verdict, Renew) {
     let Op::Acquire(mut claim) = claim(store, &client(number), ms(1_000)) else { unreachable!() };
     (claim.lease, claim.patience) = (Lease::new(LEASE).unwrap(), Patience::Try);
@@ -24,17 +24,17 @@ async fn acquire(store: &RedisStore, name: &LockName, number: u128) -> (Verdict,
     }
 }
 
-/// Renews all; those that still hold know when.
+/// Renews all, as one who knows from each answer when the lease was started.
 async fn renew(store: &RedisStore, held: &mut [(LockName, Renew)]) -> Vec<Renewal> {
     let asked = held.iter().map(|(name, renew)| (name.clone(), Op::Renew(*renew))).collect();
     let replies = store.batch(asked).await.into_iter().zip(held);
-    let renewals = replies.map(|(reply, (_, renew))| match reply.unwrap() {
-        reply if matches!(reply.body, Body::Renewal(_)) => {
-            renew.started = reply.at;
-            let Body::Renewal(renewal) = reply.body else { unreachable!() };
-            renewal
+    let renewals = replies.map(|(reply, (_, renew))| {
+        let reply = reply.unwrap();
+        renew.started = reply.at;
+        match reply.body {
+            Body::Renewal(renewal) => renewal,
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
     });
     renewals.collect()
 }
