@@ -31,7 +31,7 @@ pub(crate) struct Order {
     pub(crate) handle: Handle,
     pub(crate) name: Result<LockName, (String, NameError)>,
     pub(crate) mode: Result<Mode, ConfigError>,
-    pub(crate) options: Options,
+    pub(crate) options: Arc<Options>,
     pub(crate) owner: Option<OwnerId>,
     pub(crate) reentrant: bool,
     /// What follows from all this, once it is checked.
@@ -192,6 +192,10 @@ impl Order {
         )))
     }
 
+    pub(crate) fn options_mut(&mut self) -> &mut Options {
+        Arc::make_mut(&mut self.options)
+    }
+
     // Once for all futures of a request; each adds what is its own.
     fn checked(&self, name: &LockName) -> Result<&Ask, AcquireError> {
         if let Some(ask) = self.ask.get() {
@@ -201,7 +205,7 @@ impl Order {
         let terms = self.terms().map_err(|error| self.invalid(error))?;
         self.supported(name, mode)?;
         self.handle.watchdog.hurry(self.options.watchdog_period);
-        let (Options { fair, recovery, .. }, reentrant) = (self.options, self.reentrant);
+        let (Options { fair, recovery, .. }, reentrant) = (*self.options, self.reentrant);
         let ask = Ask {
             mode,
             fair,

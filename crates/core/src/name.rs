@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
+
+use smol_str::SmolStr;
 
 /// Longest lock name, in bytes.
 pub const MAX_BYTES: usize = 512;
@@ -17,8 +18,10 @@ pub const MAX_BYTES: usize = 512;
 /// assert!(LockName::new("order:1001").is_ok());
 /// assert!(LockName::new("").is_err());
 /// ```
+///
+/// A short name, up to 23 bytes, is copied where it goes; a longer one is shared.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LockName(Arc<str>);
+pub struct LockName(SmolStr);
 
 impl LockName {
     /// Checks a name.
@@ -42,6 +45,11 @@ impl LockName {
     /// The name as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The bytes that it has elsewhere, and shares: none if it is short.
+    pub fn shared_bytes(&self) -> usize {
+        if self.0.is_heap_allocated() { self.0.len() } else { 0 }
     }
 }
 
@@ -95,6 +103,13 @@ pub enum NameError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_name_needs_no_memory_of_its_own() {
+        assert_eq!(size_of::<LockName>(), 24);
+        assert_eq!(LockName::new("n".repeat(23)).unwrap().shared_bytes(), 0);
+        assert_eq!(LockName::new("n".repeat(24)).unwrap().shared_bytes(), 24);
+    }
 
     #[test]
     fn accepts_everything_but_empty_long_and_control() {

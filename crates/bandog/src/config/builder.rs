@@ -46,7 +46,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.0.options.lease = lease;
+        self.0.options_mut().lease = lease;
         self
     }
 
@@ -57,7 +57,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn renew_every(mut self, every: Duration) -> Self {
-        self.0.options.every = Every::Period(every);
+        self.0.options_mut().every = Every::Period(every);
         self
     }
 
@@ -69,7 +69,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn renew_at(mut self, num: u32, den: u32) -> Self {
-        self.0.options.every = Every::Fraction { num, den };
+        self.0.options_mut().every = Every::Fraction { num, den };
         self
     }
 
@@ -80,7 +80,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn max_renewals(mut self, max: u32) -> Self {
-        self.0.options.max_renewals = Some(max);
+        self.0.options_mut().max_renewals = Some(max);
         self
     }
 
@@ -91,7 +91,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn fair(mut self, fair: bool) -> Self {
-        self.0.options.fair = fair;
+        self.0.options_mut().fair = fair;
         self
     }
 
@@ -102,7 +102,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.0.options.wait = Some(wait);
+        self.0.options_mut().wait = Some(wait);
         self
     }
 
@@ -113,7 +113,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn max_hold(mut self, max: Duration) -> Self {
-        self.0.options.max_hold = Some(max);
+        self.0.options_mut().max_hold = Some(max);
         self
     }
 
@@ -125,7 +125,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn progress_within(mut self, within: Duration) -> Self {
-        self.0.options.progress_within = Some(within);
+        self.0.options_mut().progress_within = Some(within);
         self
     }
 
@@ -136,7 +136,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn lock_at_least(mut self, least: Duration) -> Self {
-        self.0.options.lock_at_least = Some(least);
+        self.0.options_mut().lock_at_least = Some(least);
         self
     }
 
@@ -148,7 +148,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn recovery(mut self, recovery: Recovery) -> Self {
-        self.0.options.recovery = recovery;
+        self.0.options_mut().recovery = recovery;
         self
     }
 
@@ -159,7 +159,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn alert_hold(mut self, longer_than: Duration) -> Self {
-        self.0.options.alerts.hold = Some(longer_than);
+        self.0.options_mut().alerts.hold = Some(longer_than);
         self
     }
 
@@ -170,7 +170,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn alert_wait(mut self, longer_than: Duration) -> Self {
-        self.0.options.alerts.wait = Some(longer_than);
+        self.0.options_mut().alerts.wait = Some(longer_than);
         self
     }
 
@@ -181,7 +181,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn alert_renewal(mut self, later_than: Duration) -> Self {
-        self.0.options.alerts.renewal = Some(later_than);
+        self.0.options_mut().alerts.renewal = Some(later_than);
         self
     }
 
@@ -193,7 +193,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn alert_recoveries(mut self, count: u32, within: Duration) -> Self {
-        self.0.options.alerts.recoveries = Some((count, within));
+        self.0.options_mut().alerts.recoveries = Some((count, within));
         self
     }
 
@@ -205,7 +205,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn watchdog_period(mut self, period: Duration) -> Self {
-        self.0.options.watchdog_period = period;
+        self.0.options_mut().watchdog_period = period;
         self
     }
 
@@ -222,7 +222,7 @@ impl LockConfigBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn retry(mut self, first: Duration, max: Duration) -> Self {
-        self.0.options.retry = (first, max);
+        self.0.options_mut().retry = (first, max);
         self
     }
 

@@ -3,6 +3,7 @@
 mod builder;
 mod error;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::backoff::Backoff;
@@ -34,7 +35,8 @@ pub use error::ConfigError;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LockConfig {
     name: Option<String>,
-    pub(crate) options: Options,
+    /// Shared by all requests that leave them as they are.
+    pub(crate) options: Arc<Options>,
 }
 
 /// The values, unchecked until [`Options::check`].
@@ -165,6 +167,10 @@ impl LockConfig {
         }
     }
 
+    fn options_mut(&mut self) -> &mut Options {
+        Arc::make_mut(&mut self.options)
+    }
+
     /// Sets one option by its name, as in a URL's query or the environment.
     ///
     /// # Errors
@@ -181,7 +187,7 @@ impl LockConfig {
         let duration = || duration(option, value);
         let number = || value.parse::<u32>().map_err(|_| bad("a whole number"));
         let yes_no = || value.parse::<bool>().map_err(|_| bad("true or false"));
-        let options = &mut self.options;
+        let options = self.options_mut();
         match option {
             "lease" => options.lease = duration()?,
             "wait" => options.wait = Some(duration()?),
@@ -342,7 +348,7 @@ mod tests {
             watchdog_period: three,
             retry: (Duration::from_millis(10), three),
         };
-        assert_eq!(config.options, expected);
+        assert_eq!(*config.options, expected);
         let error = config.set("fair", "perhaps").unwrap_err();
         assert_eq!(error.to_string(), r#"fair="perhaps" is not true or false"#);
     }

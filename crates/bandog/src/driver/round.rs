@@ -28,6 +28,9 @@ use crate::signals::{Check, Link, Strategy};
 /// after as many rounds as there are parts; a renewal looks at each of them besides.
 const LOOKS: usize = 10_000;
 
+/// About so many of them are sent together: each takes kilobytes while it is under way.
+const PIECE: usize = 512;
+
 /// How soon a connection that is being opened is asked again.
 const SOON: Duration = Duration::from_millis(20);
 
@@ -48,7 +51,7 @@ impl Driver {
     pub(super) async fn round(self: &Arc<Self>, since: Duration) {
         let began = self.clock.now();
         self.check_renewal().await;
-        let (tally, bytes) = self.check_holds(self.clock.now(), since);
+        let (tally, bytes) = self.check_holds(self.clock.now(), since).await;
         self.check_connections().await;
         self.watchdog.note(|log| {
             log.rounds += 1;
@@ -107,8 +110,8 @@ impl Driver {
         first(pin!(told), pin!(self.clock.sleep_until(self.clock.now() + grace))).await.map(|told| told.is_ok())
     }
 
-    /// Lets every machine judge its holds, and sends what they want to know together.
-    fn check_holds(self: &Arc<Self>, now: Moment, since: Duration) -> (Tally, usize) {
+    /// Lets every machine judge its holds, and sends what they want to know together, a piece at a time.
+    async fn check_holds(self: &Arc<Self>, now: Moment, since: Duration) -> (Tally, usize) {
         let (mut sum, mut bytes, mut letters) = (Tally::default(), 0, Vec::new());
         let part = self.part();
         for shard in &self.cohorts {
@@ -119,6 +122,10 @@ impl Driver {
                 sum.uncertain += tally.uncertain;
                 sum.waiters += tally.waiters;
                 bytes += size;
+            }
+            if letters.len() >= PIECE {
+                self.keeper.post(std::mem::take(&mut letters));
+                self.keeper_answers(SOON).await;
             }
         }
         if !letters.is_empty() {
@@ -148,7 +155,7 @@ impl Driver {
         }
         let tally = state.machine.handle_round(now, since);
         let around = size_of::<Cohort>() - size_of::<Machine>();
-        let bytes = around + cohort.name().as_str().len() + state.machine.footprint();
+        let bytes = around + cohort.name().shared_bytes() + state.machine.footprint();
         let wanted = state.drain(now, self.store.as_ref());
         for action in self.settle(cohort, state, wanted) {
             match action {

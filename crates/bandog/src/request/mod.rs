@@ -84,7 +84,7 @@ pub type Write = Request<Writing>;
 impl<K: Held> Request<K> {
     pub(crate) fn new(handle: Handle, name: &str, mode: Result<Mode, ConfigError>) -> Self {
         let name = LockName::new(name).map_err(|error| (excerpt(name), error));
-        let options = handle.defaults.options;
+        let options = Arc::clone(&handle.defaults.options);
         let order = Order { handle, name, mode, options, owner: None, reentrant: false, ask: OnceLock::new() };
         Self { order: Arc::new(order), held: PhantomData }
     }
@@ -142,7 +142,7 @@ impl<K: Held> Request<K> {
         let mut order = Arc::clone(&self.order);
         if order.options.wait.is_some_and(|wait| wait.is_zero()) {
             // No wait is no wait for the holder; the store's answer takes the time it takes.
-            Arc::make_mut(&mut order).options.wait = None;
+            Arc::make_mut(&mut order).options_mut().wait = None;
         }
         let patience = if order.options.wait.is_some() { Patience::Queue } else { Patience::Try };
         TryAcquire(Acquire::new(order, patience))

@@ -1,5 +1,6 @@
 //! What a request can be told: how long to wait, to hold and to stay, and as whom. Each setter gives the request back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::lock::Recovery;
@@ -23,7 +24,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn wait(self, wait: Duration) -> Self {
-        self.change(|order| order.options.wait = Some(wait))
+        self.change(|order| order.options_mut().wait = Some(wait))
     }
 
     /// The length of the lease. It is renewed while the guard lives, so it need not cover the work.
@@ -35,7 +36,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn lease(self, lease: Duration) -> Self {
-        self.change(|order| order.options.lease = lease)
+        self.change(|order| order.options_mut().lease = lease)
     }
 
     /// Stands in the store's queue in person: first come, first served, across processes.
@@ -47,7 +48,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn fair(self) -> Self {
-        self.change(|order| order.options.fair = true)
+        self.change(|order| order.options_mut().fair = true)
     }
 
     /// Renews every so often; less than the lease. The default is a third of it.
@@ -59,7 +60,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn renew_every(self, every: Duration) -> Self {
-        self.change(|order| order.options.every = Every::Period(every))
+        self.change(|order| order.options_mut().every = Every::Period(every))
     }
 
     /// Renews after this share of the lease, such as 9 of 10.
@@ -71,7 +72,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn renew_at(self, num: u32, den: u32) -> Self {
-        self.change(|order| order.options.every = Every::Fraction { num, den })
+        self.change(|order| order.options_mut().every = Every::Fraction { num, den })
     }
 
     /// Renews by itself at most so often; with 0 the lease is fixed and ends by itself. A call of
@@ -84,7 +85,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn max_renewals(self, max: u32) -> Self {
-        self.change(|order| order.options.max_renewals = Some(max))
+        self.change(|order| order.options_mut().max_renewals = Some(max))
     }
 
     /// Loses the lock when it is held for longer than this.
@@ -96,7 +97,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn max_hold(self, max: Duration) -> Self {
-        self.change(|order| order.options.max_hold = Some(max))
+        self.change(|order| order.options_mut().max_hold = Some(max))
     }
 
     /// Loses the lock when its holder gives no sign of [progress](crate::Guard::progress) for longer than this. The watchdog
@@ -113,7 +114,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn progress_within(self, within: Duration) -> Self {
-        self.change(|order| order.options.progress_within = Some(within))
+        self.change(|order| order.options_mut().progress_within = Some(within))
     }
 
     /// What to do when the lock is lost, besides telling its guard; see `docs/watchdog.md`.
@@ -125,7 +126,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn recovery(self, recovery: Recovery) -> Self {
-        self.change(|order| order.options.recovery = recovery)
+        self.change(|order| order.options_mut().recovery = recovery)
     }
 
     /// Keeps the lock held in the store for at least this long from when it was acquired, even if it is released or dropped
@@ -145,7 +146,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn lock_at_least(self, least: Duration) -> Self {
-        self.change(|order| order.options.lock_at_least = Some(least))
+        self.change(|order| order.options_mut().lock_at_least = Some(least))
     }
 
     /// Takes all options from a configuration, except its name.
@@ -158,7 +159,7 @@ impl<K: Held> Request<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn config(self, config: &LockConfig) -> Self {
-        self.change(|order| order.options = config.options)
+        self.change(|order| order.options = Arc::clone(&config.options))
     }
 
     /// Says whose request this is. The same owner asking twice is an error at once, not a deadlock.

@@ -2,6 +2,7 @@
 
 use crate::time::Moment;
 
+use super::hold::Hold;
 use super::round::Care;
 use super::{Event, Grip, Machine, Slip, Vigil};
 
@@ -13,8 +14,8 @@ pub(super) struct Alerted {
 }
 
 /// A hold's care, and what is watched for it, if anything is.
-fn watched(care: &mut Option<Box<Care>>) -> Option<(&mut Care, Vigil)> {
-    let care = care.as_deref_mut()?;
+fn watched(hold: &mut Hold) -> Option<(&mut Care, Vigil)> {
+    let care = hold.care_mut()?;
     let vigil = care.vigil.as_deref().copied()?;
     Some((care, vigil))
 }
@@ -23,7 +24,7 @@ impl Machine {
     pub(super) fn alert_hold(&mut self, now: Moment, grip: Grip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let (token, held) = (hold.token(), now.since(hold.since));
-        let Some((care, vigil)) = watched(&mut hold.care) else { return };
+        let Some((care, vigil)) = watched(hold) else { return };
         if let Some(limit) = vigil.alert_hold.filter(|limit| held > *limit && !care.alerted.hold) {
             care.alerted.hold = true;
             self.bustle.events.push_back(Event::HeldLong { token, held, limit });
@@ -34,7 +35,7 @@ impl Machine {
     pub(super) fn alert_renewal(&mut self, now: Moment, grip: Grip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let (token, late) = (hold.token(), hold.keeping.lateness(now));
-        let Some((care, vigil)) = watched(&mut hold.care) else { return };
+        let Some((care, vigil)) = watched(hold) else { return };
         if let Some(limit) = vigil.alert_renewal.filter(|limit| late > *limit && !care.alerted.renewal) {
             care.alerted.renewal = true;
             self.bustle.events.push_back(Event::RenewedLong { token, late, limit });
@@ -43,7 +44,7 @@ impl Machine {
 
     /// The renewal came: the next one is judged anew.
     pub(super) fn end_renewal_alert(&mut self, grip: Grip) {
-        if let Some(care) = self.holds.get_mut(grip.0).and_then(|hold| hold.care.as_mut()) {
+        if let Some(care) = self.holds.get_mut(grip.0).and_then(|hold| hold.care_mut()) {
             care.alerted.renewal = false;
         }
     }

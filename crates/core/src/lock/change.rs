@@ -34,7 +34,7 @@ impl Machine {
             return self.answered(Why::WouldDeadlock);
         };
         let (owner, terms) = (hold.owner, *hold.keeping.terms());
-        let reads_too = |other: &Hold| other.owner == owner && other.loss.is_none() && other.mode == Mode::Shared;
+        let reads_too = |other: &Hold| other.owner == owner && other.is_live() && other.mode == Mode::Shared;
         if owner.is_some() && self.holds.iter().any(|(key, other)| key != grip.0 && reads_too(other)) {
             return self.answered(Why::WouldDeadlock);
         }
@@ -95,7 +95,7 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq) else {
             return self.fail(slip, Why::Lost(LossReason::Gone));
         };
-        if let Some(reason) = hold.loss.as_deref().cloned() {
+        if let Some(reason) = hold.loss().cloned() {
             return self.fail(slip, Why::Lost(reason));
         }
         let reason = match answer {
@@ -104,7 +104,7 @@ impl Machine {
                 return self.finish(slip, Outcome::Done);
             }
             Downgraded::Revoked { reason } => {
-                hold.ended = true;
+                hold.rare().ended = true;
                 LossReason::Revoked(reason.into())
             }
             Downgraded::Withdrawn | Downgraded::NotHolder => LossReason::Gone,

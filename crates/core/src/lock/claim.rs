@@ -252,7 +252,7 @@ impl Machine {
     // A push may overtake the answer; then the claim is a hold by now and its acquire is no longer unanswered.
     fn late_answer(&mut self, seq: u64) {
         if let Some((_, hold)) = self.holds.iter_mut().find(|(_, hold)| hold.seq == seq) {
-            hold.unanswered = None;
+            hold.note_answered();
         }
     }
 

@@ -1,7 +1,6 @@
 //! A hold: what the store granted, who uses it here, how deep, and until when.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::lease::Lease;
 use crate::mode::Mode;
@@ -15,12 +14,13 @@ use super::bustle::Bustle;
 use super::claim::{Claiming, Taker};
 use super::holds::HoldKey;
 use super::landing::Landing;
+use super::rare::Rare;
 use super::round::Care;
 use super::slips::Stage;
 use super::word::Word;
 use super::{
-    Ask, Cohort, Event, Grip, HoldState, How, Lane, LossReason, Lost, Machine, Outcome, OwnerId, Recovery, Slip, Todo,
-    Why,
+    Ask, Cohort, Event, Grip, HoldState, How, Lane, LossReason, Lost, Machine, Outcome, OwnerId, Recovery, Settings,
+    Slip, Todo, Why,
 };
 
 /// One hold in the store and its use in this process.
@@ -32,30 +32,20 @@ pub(super) struct Hold {
     pub(super) seq: u64,
     pub(super) stamp: Stamp,
     pub(super) local: u16,
-    /// The token that its guard was given first; it may have been exchanged or taken again since.
-    pub(super) origin: Token,
     pub(super) mode: Mode,
     pub(super) word: Word,
     pub(super) owner: Option<OwnerId>,
     pub(super) keeping: Keeping,
-    pub(super) loss: Option<Box<LossReason>>,
-    /// Whether the store has said that it was revoked and has ended: there is nothing to release.
-    pub(super) ended: bool,
-    /// The slip that was granted last.
-    granted: Slip,
-    /// By when that should be picked up; [`FAR`](Moment::FAR) once it was.
-    pick_by: Moment,
+    /// The place of the slip that it was granted to, until that is picked up; then [`PICKED_UP`].
+    granted: u32,
     pub(super) since: Moment,
     pub(super) recovery: Recovery,
-    pub(super) care: Option<Box<Care>>,
     /// Time before the send of the last request whose answer named this hold.
     pub(super) seen: Moment,
     /// When the store last started its lease by a renewal, as it said itself.
     pub(super) started: LeaseTime,
     /// Whether the watchdog has found something that a renewal repairs.
     pub(super) repairing: bool,
-    /// Not-after of an acquire whose answer is still out: a push overtook it. Boxed, since that is rare.
-    pub(super) unanswered: Option<Box<LeaseTime>>,
     /// Whether the store has confirmed the full lease yet.
     pub(super) confirmed: bool,
     /// Whether a renewal that may confirm it is under way.
@@ -65,7 +55,10 @@ pub(super) struct Hold {
     pub(super) doubted: bool,
     /// Whether it was told that the hold is doubtful.
     pub(super) uncertain: bool,
+    pub(super) rare: Option<Box<Rare>>,
 }
+
+const PICKED_UP: u32 = u32::MAX;
 
 impl Hold {
     pub(super) fn token(&self) -> Token {
@@ -76,13 +69,9 @@ impl Hold {
         self.keeping.terms().lease()
     }
 
-    pub(super) fn unanswered(&self) -> Option<LeaseTime> {
-        self.unanswered.as_deref().copied()
-    }
-
     pub(super) fn state(&self, now: Moment) -> HoldState {
-        if let Some(loss) = &self.loss {
-            return HoldState::Lost((**loss).clone());
+        if let Some(loss) = self.loss() {
+            return HoldState::Lost(loss.clone());
         }
         if zoo::has(Bug::NeverLost) {
             return HoldState::Held { until: Moment::FAR };
@@ -96,49 +85,43 @@ impl Hold {
     }
 
     pub(super) fn is_lost(&self, now: Moment) -> bool {
-        self.loss.is_some() || self.deadline() <= now
+        !self.is_live() || self.deadline() <= now
     }
 
     pub(super) fn deadline(&self) -> Moment {
         self.keeping.deadline()
     }
 
-    /// Whether the store has nothing of it that could be released: it does not know it, or it was released already.
-    pub(super) fn left_nothing(&self) -> bool {
-        self.ended || matches!(self.loss.as_deref(), Some(LossReason::Gone | LossReason::Shutdown))
-    }
-
     pub(super) fn pick_up(&mut self) {
-        self.pick_by = Moment::FAR;
+        self.granted = PICKED_UP;
     }
 
     pub(super) fn is_picked_up(&self) -> bool {
-        self.pick_by == Moment::FAR
+        self.granted == PICKED_UP
     }
 
-    /// The slip that was granted but not yet picked up, and by when it should be.
-    pub(super) fn unpicked(&self) -> Option<(Slip, Moment)> {
-        (!self.is_picked_up()).then_some((self.granted, self.pick_by))
+    /// By when it should be picked up; [`FAR`](Moment::FAR) once it was.
+    pub(super) fn pick_by(&self, settings: &Settings) -> Moment {
+        if self.is_picked_up() { Moment::FAR } else { self.since + settings.window_of(self.lease()) }
     }
 
     /// When something must be done about this hold.
-    pub(super) fn next(&self) -> Moment {
-        if self.loss.is_some() {
+    pub(super) fn next(&self, settings: &Settings) -> Moment {
+        if !self.is_live() {
             return Moment::FAR;
         }
         let overdue = self.max_hold().map_or(Moment::FAR, |max| self.since + max);
-        self.keeping.next().at().min(overdue).min(self.pick_by)
+        self.keeping.next().at().min(overdue).min(self.pick_by(settings))
     }
 
     /// Hands the hold to a waiter.
-    pub(super) fn assign(&mut self, now: Moment, slip: Slip, ask: &Ask, pick_within: Duration) {
+    fn assign(&mut self, now: Moment, slip: Slip, ask: &Ask) {
         self.word = Word::locked();
-        self.origin = self.token();
         self.owner = ask.owner;
         self.since = now;
-        self.care = Care::of(now, ask);
+        self.set_care(Care::of(now, ask));
         self.recovery = ask.recovery;
-        (self.granted, self.pick_by) = (slip, now + pick_within);
+        self.granted = u32::try_from(slip.index).unwrap_or(PICKED_UP);
     }
 }
 
@@ -160,7 +143,7 @@ impl Machine {
     pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
         let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
         let Some(claim) = self.bustle.claims.remove(&seq) else { return };
-        let fresh = self.fresh_hold(now, &claim, (slip, &ask), landing);
+        let fresh = self.fresh_hold(now, &claim, &ask, landing);
         // Whoever was in the way has left it.
         self.bustle.blocker = None;
         if let Taker::Upgrade(_, grip) = claim.taker {
@@ -183,33 +166,28 @@ impl Machine {
         self.attend(now, key);
     }
 
-    fn fresh_hold(&self, now: Moment, claim: &Claiming, (slip, ask): (Slip, &Ask), landing: &Landing) -> Hold {
+    fn fresh_hold(&self, now: Moment, claim: &Claiming, ask: &Ask, landing: &Landing) -> Hold {
         Hold {
             born: 0,
             seq: claim.seq,
             stamp: landing.stamp,
             local: claim.local,
-            origin: landing.stamp.token(claim.local),
             mode: claim.mode,
             word: Word::locked(),
             owner: ask.owner,
             keeping: Keeping::new(ask.terms, counted_from(now, landing.sent), landing.remaining),
-            loss: None,
-            ended: false,
-            granted: slip,
-            pick_by: Moment::FAR,
+            granted: PICKED_UP,
             since: now,
-            care: None,
             seen: landing.sent,
             started: LeaseTime::ZERO,
             repairing: false,
             recovery: ask.recovery,
-            unanswered: claim.run.is_none().then(|| Box::new(claim.not_after)),
             confirmed: landing.remaining >= ask.lease().length(),
             confirming: false,
             run: claim.run.into(),
             doubted: false,
             uncertain: false,
+            rare: claim.run.is_none().then(|| Rare::unanswered(claim.not_after)),
         }
     }
 
@@ -217,8 +195,10 @@ impl Machine {
     pub(super) fn exchange(&mut self, grip: Grip, fresh: Hold) {
         if let Some(hold) = self.holds.get_mut(grip.0) {
             let (born, word, owner, since) = (hold.born, hold.word, hold.owner, hold.since);
-            let (care, recovery, origin) = (hold.care.take(), hold.recovery, hold.origin);
-            *hold = Hold { born, word, owner, since, care, recovery, origin, ..fresh };
+            let (care, recovery, origin) = (hold.take_care(), hold.recovery, hold.origin());
+            *hold = Hold { born, word, owner, since, recovery, ..fresh };
+            hold.set_care(care);
+            hold.keep_origin(origin);
         }
     }
 
@@ -227,7 +207,7 @@ impl Machine {
         let Bustle { slips, waits, events, .. } = &mut *self.bustle;
         let Some((ask, hold)) = slips.ask(slip).zip(self.holds.get_mut(key)) else { return };
         let watched = ask.vigil.is_some();
-        hold.assign(now, slip, ask, self.settings.window_of(ask.lease()));
+        hold.assign(now, slip, ask);
         let token = hold.token();
         if let Some(until) = ask.until {
             waits.remove(&(until, slip));
@@ -237,6 +217,11 @@ impl Machine {
         if watched {
             self.alert_wait(now, slip);
         }
+    }
+
+    /// The slip that a hold was granted to, if that is not picked up yet.
+    pub(super) fn unpicked(&self, hold: &Hold) -> Option<Slip> {
+        if hold.is_picked_up() { None } else { self.bustle.slips.at(hold.granted) }
     }
 
     /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
@@ -271,7 +256,7 @@ impl Machine {
     pub(super) fn notice_ends(&mut self, now: Moment, owner: Option<OwnerId>) {
         let concerned =
             |key: HoldKey, hold: &Hold| self.cohort == Cohort::Holding(key) || (owner.is_some() && hold.owner == owner);
-        let ended = |hold: &Hold| hold.loss.is_none() && hold.deadline() <= now;
+        let ended = |hold: &Hold| hold.is_live() && hold.deadline() <= now;
         let found = self.holds.iter().filter(|(key, hold)| ended(hold) && concerned(*key, hold));
         for key in found.map(|(key, _)| key).collect::<Vec<_>>() {
             self.attend(now, key);
@@ -288,8 +273,7 @@ impl Machine {
     pub(super) fn waits_for_itself(&self, slip: Slip) -> bool {
         let ask = self.bustle.slips.ask(slip);
         let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
-        let own =
-            || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.loss.is_none());
+        let own = || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.is_live());
         match mode {
             Mode::Exclusive => false,
             Mode::Shared => own().next().is_some(),
@@ -299,24 +283,24 @@ impl Machine {
     }
 
     pub(super) fn own_blocker(&self, now: Moment) -> Option<Blocker> {
-        let (_, hold) = self.holds.iter().find(|(_, hold)| hold.loss.is_none())?;
+        let (_, hold) = self.holds.iter().find(|(_, hold)| hold.is_live())?;
         let remaining = hold.deadline().since(now);
         Some(Blocker { holder: self.client.holder(hold.seq).public(), who: Arc::clone(self.client.who()), remaining })
     }
 
     /// A hold is gone without being released: tell its guards, and let the line claim anew.
     pub(super) fn lose(&mut self, now: Moment, grip: Grip, reason: LossReason) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none()) else {
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.is_live()) else {
             return self.lose_for_good(grip, reason);
         };
-        hold.loss = Some(Box::new(reason.clone()));
+        hold.rare().loss = Some(reason.clone());
         let picked_up = hold.is_picked_up();
         if picked_up {
             self.note_found(grip, &reason);
         }
         self.end_upgrade(now, grip, &reason);
         let Some(hold) = self.holds.get(grip.0) else { return };
-        if let Some((slip, _)) = hold.unpicked() {
+        if let Some(slip) = self.unpicked(hold) {
             self.return_to_wait(now, slip, grip);
         } else {
             let lost = Lost {
@@ -338,7 +322,7 @@ impl Machine {
     /// The store says that a hold was revoked and has ended. Nobody has to answer that.
     pub(super) fn lose_revoked(&mut self, now: Moment, grip: Grip, reason: LossReason) {
         if let Some(hold) = self.holds.get_mut(grip.0) {
-            hold.ended = true;
+            hold.rare().ended = true;
         }
         self.lose(now, grip, reason);
     }
@@ -380,7 +364,7 @@ impl Machine {
             if known.is_some_and(|known| known != run) {
                 // The new run may have begun with what was before the last answer.
                 (hold.doubted, hold.started) = (true, LeaseTime::ZERO);
-                let seen = hold.loss.is_none() && hold.is_picked_up();
+                let seen = hold.is_live() && hold.is_picked_up();
                 if seen && !std::mem::replace(&mut hold.uncertain, true) {
                     self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
                 }

@@ -12,7 +12,7 @@ use super::{Action, Cohort, Errand, Event, Grip, HoldState, Lane, LossReason, Ma
 
 impl Machine {
     pub(super) fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
-        let hold = self.holds.get_mut(grip.0).filter(|hold| hold.loss.is_none())?;
+        let hold = self.holds.get_mut(grip.0).filter(|hold| hold.is_live())?;
         hold.confirming = true;
         let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip };
         let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease(), started: hold.started });
@@ -28,9 +28,9 @@ impl Machine {
         renewal: Renewal,
     ) {
         let same = |hold: &Hold| hold.seq == seq || zoo::has(Bug::RenewalOfAnother);
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.loss.is_none()) else {
+        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.is_live()) else {
             let known = self.holds.get(grip.0).filter(|hold| hold.seq == seq);
-            let reason = known.and_then(|hold| hold.loss.as_deref().cloned()).unwrap_or(LossReason::Gone);
+            let reason = known.and_then(|hold| hold.loss().cloned()).unwrap_or(LossReason::Gone);
             // Its guard may have left meanwhile, and the next one waits for this answer.
             self.on_confirmed(now, seq, sent, renewal);
             return self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
@@ -56,7 +56,7 @@ impl Machine {
             }
             Renewal::Revoked { reason, remaining } => {
                 let reason = LossReason::Revoked(reason.into());
-                hold.ended = remaining.is_zero();
+                hold.rare().ended = remaining.is_zero();
                 self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
@@ -100,7 +100,7 @@ impl Machine {
 
     /// Looks after a hold: renews it, rotates it, or declares it lost.
     pub(super) fn attend(&mut self, now: Moment, key: HoldKey) {
-        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.loss.is_none()) else { return };
+        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.is_live()) else { return };
         if hold.max_hold().is_some_and(|max| hold.since + max <= now) {
             return self.lose(now, Grip(key), LossReason::MaxHold);
         }
@@ -115,9 +115,8 @@ impl Machine {
             Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
         }
         self.note_doubt(now, key);
-        if let Some((slip, by)) = self.holds.get(key).and_then(Hold::unpicked)
-            && by <= now
-        {
+        let late = self.holds.get(key).filter(|hold| hold.pick_by(&self.settings) <= now);
+        if let Some(slip) = late.and_then(|hold| self.unpicked(hold)) {
             self.rotate(now, key, slip);
         }
     }

@@ -82,6 +82,7 @@ mod landing;
 mod loss;
 mod part;
 mod pass;
+mod rare;
 mod regain;
 mod round;
 mod rush;

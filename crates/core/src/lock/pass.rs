@@ -77,14 +77,14 @@ impl Machine {
     /// comes before whatever is claimed next.
     pub fn handle_last_release(&mut self, now: Moment, grip: Grip, lane: Lane, listen: bool) -> Released {
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
-        let (over, watched) = (hold.loss.is_none() && hold.deadline() <= now, hold.care.is_some());
+        let (over, watched) = (hold.is_live() && hold.deadline() <= now, hold.care().is_some());
         if watched {
             self.alert_hold(now, grip);
         }
         if over {
             self.lose(now, grip, LossReason::Expired);
         }
-        if let Some(reason) = self.holds.get(grip.0).and_then(|hold| hold.loss.as_deref()).cloned() {
+        if let Some(reason) = self.holds.get(grip.0).and_then(|hold| hold.loss().cloned()) {
             self.let_go(now, grip, lane);
             return Released::Now(Err(Why::Lost(reason)));
         }
@@ -111,7 +111,7 @@ impl Machine {
     /// would find it unknown and release it.
     pub fn handle_detach(&mut self, now: Moment, grip: Grip) -> Option<HolderId> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.word.depth() == 1 && !hold.is_lost(now))?;
-        let id = hold.unanswered.is_none().then_some(self.client.holder(hold.seq))?;
+        let id = hold.unanswered().is_none().then_some(self.client.holder(hold.seq))?;
         self.handle_abandon(now, grip);
         Some(id)
     }
@@ -145,8 +145,7 @@ impl Machine {
             self.fail(slip, Why::Closed);
         }
         self.line_shrank(now);
-        let live: Vec<Grip> =
-            self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| Grip(key)).collect();
+        let live: Vec<Grip> = self.holds.iter().filter(|(_, hold)| hold.is_live()).map(|(key, _)| Grip(key)).collect();
         let regaining = self.holds.iter().map(|(key, _)| Grip(key)).filter(|grip| self.is_regaining(*grip));
         regaining.collect::<Vec<_>>().into_iter().for_each(|grip| self.end_regain(grip));
         for grip in live {
@@ -164,7 +163,7 @@ impl Machine {
             Some(hold) if hold.left_nothing() => {
                 self.holds.remove(grip.0);
             }
-            Some(hold) if hold.loss.is_some() => {
+            Some(hold) if !hold.is_live() => {
                 if let Some(hold) = self.holds.remove(grip.0) {
                     self.part_hold(now, &hold, lane);
                 }
@@ -186,7 +185,7 @@ impl Machine {
                 self.pass(now, grip, next);
                 return None;
             }
-            if !hold.confirmed && hold.unanswered.is_none() {
+            if !hold.confirmed && hold.unanswered().is_none() {
                 self.pass_when_confirmed(grip);
                 return None;
             }

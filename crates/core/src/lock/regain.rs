@@ -82,7 +82,7 @@ impl Machine {
 
     fn regain(&mut self, now: Moment, grip: Grip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        let Some(care) = &mut hold.care else { return };
+        let Some(care) = hold.care_mut() else { return };
         care.regaining = true;
         let (id, unanswered, lease) = (self.client.holder(hold.seq), hold.unanswered(), hold.lease());
         let after = (!zoo::has(Bug::RegainWithoutProof)).then_some(hold.stamp);
@@ -121,18 +121,22 @@ impl Machine {
     fn regained(&mut self, now: Moment, seq: u64, grip: Grip, grant: Grant) {
         let Some(claim) = self.forget_claim(seq) else { return };
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
+        let origin = hold.origin();
         hold.seq = claim.seq;
         if !zoo::has(Bug::RegainKeepsToken) {
             (hold.stamp, hold.local) = (grant.stamp, 0);
         }
         let sent = if zoo::has(Bug::RegainFromReply) { now } else { claim.asked };
         hold.keeping = Keeping::after(&hold.keeping, sent, grant.remaining);
-        (hold.loss, hold.unanswered, hold.confirmed) = (None, None, true);
+        hold.confirmed = true;
         (hold.run, hold.seen, hold.started) = (claim.run.into(), claim.asked, LeaseTime::ZERO);
         (hold.doubted, hold.uncertain) = (false, false);
-        if let Some(care) = &mut hold.care {
+        if let Some(care) = hold.care_mut() {
             care.regaining = false;
         }
+        hold.rare().loss = None;
+        hold.note_answered();
+        hold.keep_origin(origin);
         let token = hold.token();
         self.note_recovered(grip, Recovery::Reacquire, true, token);
         self.attend(now, grip.0);
@@ -158,7 +162,7 @@ impl Machine {
     pub(super) fn lose_for_good(&mut self, grip: Grip, reason: LossReason) {
         if !reason.is_lapse() && self.is_regaining(grip) {
             if let Some(hold) = self.holds.get_mut(grip.0) {
-                hold.loss = Some(Box::new(reason));
+                hold.rare().loss = Some(reason);
             }
             self.end_regain(grip);
         }
@@ -168,7 +172,7 @@ impl Machine {
     pub(super) fn end_regain(&mut self, grip: Grip) {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let token = hold.token();
-        if hold.care.as_mut().is_some_and(|care| std::mem::take(&mut care.regaining)) {
+        if hold.care_mut().is_some_and(|care| std::mem::take(&mut care.regaining)) {
             self.note_recovered(grip, Recovery::Reacquire, false, token);
         }
     }

@@ -36,12 +36,12 @@ pub(super) struct Care {
 }
 
 impl Care {
-    pub(super) fn of(now: Moment, ask: &Ask) -> Option<Box<Self>> {
+    pub(super) fn of(now: Moment, ask: &Ask) -> Option<Self> {
         if ask.vigil.is_none() && ask.recovery != Recovery::Reacquire {
             return None;
         }
         let (vigil, alerted) = (ask.vigil.clone(), Alerted::default());
-        Some(Box::new(Self { vigil, progressed: now, regaining: false, alerted }))
+        Some(Self { vigil, progressed: now, regaining: false, alerted })
     }
 }
 
@@ -58,7 +58,7 @@ pub struct Tally {
 
 impl Hold {
     fn vigil(&self) -> Option<&Vigil> {
-        self.care.as_ref()?.vigil.as_deref()
+        self.care()?.vigil.as_deref()
     }
 
     pub(super) fn max_hold(&self) -> Option<Duration> {
@@ -67,7 +67,7 @@ impl Hold {
 
     fn stands_still(&self, now: Moment) -> bool {
         let within = self.vigil().and_then(|vigil| vigil.progress);
-        within.zip(self.care.as_ref()).is_some_and(|(within, care)| now.since(care.progressed) > within)
+        within.zip(self.care()).is_some_and(|(within, care)| now.since(care.progressed) > within)
     }
 }
 
@@ -75,11 +75,10 @@ impl Machine {
     /// A round of the watchdog: judges every hold, and asks for the records that no answer has named for `period`.
     pub fn handle_round(&mut self, now: Moment, period: Duration) -> Tally {
         let mut tally = Tally { waiters: self.bustle.slips.waiting().len(), ..Tally::default() };
-        let live: Vec<HoldKey> =
-            self.holds.iter().filter(|(_, hold)| hold.loss.is_none()).map(|(key, _)| key).collect();
+        let live: Vec<HoldKey> = self.holds.iter().filter(|(_, hold)| hold.is_live()).map(|(key, _)| key).collect();
         for key in live {
             self.check(now, key, period);
-            let Some(hold) = self.holds.get(key).filter(|hold| hold.loss.is_none()) else { continue };
+            let Some(hold) = self.holds.get(key).filter(|hold| hold.is_live()) else { continue };
             tally.holds += 1;
             tally.uncertain += usize::from(hold.doubted || hold.keeping.overdue(now).is_some());
         }
@@ -106,7 +105,7 @@ impl Machine {
 
     /// The holder says that it gets on.
     pub fn handle_progress(&mut self, now: Moment, grip: Grip) {
-        if let Some(care) = self.holds.get_mut(grip.0).and_then(|hold| hold.care.as_mut()) {
+        if let Some(care) = self.holds.get_mut(grip.0).and_then(|hold| hold.care_mut()) {
             care.progressed = now;
         }
     }
@@ -117,7 +116,7 @@ impl Machine {
     }
 
     pub(super) fn look_action(&self, now: Moment, grip: Grip) -> Option<Action> {
-        let hold = self.holds.get(grip.0).filter(|hold| hold.loss.is_none())?;
+        let hold = self.holds.get(grip.0).filter(|hold| hold.is_live())?;
         // As long as any heartbeat of ours keeps an inbox alive: none is cut short.
         let beat = Heartbeat {
             inbox: self.client.inbox(),
@@ -134,12 +133,12 @@ impl Machine {
         (grip, seq, sent): (Grip, u64, Moment),
         standing: Option<&Standing>,
     ) {
-        let live = |hold: &Hold| hold.loss.is_none() || zoo::has(Bug::LookRevives);
+        let live = |hold: &Hold| hold.is_live() || zoo::has(Bug::LookRevives);
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq && live(hold)) else { return };
         match standing {
             Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => {
                 if zoo::has(Bug::LookRevives) {
-                    hold.loss = None;
+                    hold.rare().loss = None;
                 }
                 self.on_sight(now, grip, sent, grant);
             }

@@ -91,6 +91,12 @@ impl Slips {
         Some((entry.ask, entry.stage))
     }
 
+    /// The slip at a place.
+    pub(super) fn at(&self, index: u32) -> Option<Slip> {
+        let index = usize::try_from(index).ok()?;
+        self.slab.get(index).map(|entry| Slip { index, serial: entry.serial })
+    }
+
     pub(super) fn ask(&self, slip: Slip) -> Option<&Ask> {
         self.get(slip)?.ask.as_deref()
     }

@@ -28,7 +28,7 @@ impl Machine {
         let failing =
             self.bustle.failing.as_ref().filter(|_| self.somebody_is_stuck()).and_then(|failing| failing.retry_at);
         let partings = self.bustle.partings.iter().map(|(_, parting)| or_far(parting.retry_at));
-        let holds = self.holds.iter().map(|(_, hold)| hold.next());
+        let holds = self.holds.iter().map(|(_, hold)| hold.next(&self.settings));
         let first = wait.min(or_far(self.bustle.heartbeat_at)).min(or_far(failing));
         let first = holds.fold(partings.fold(first, Moment::min), Moment::min);
         (first < Moment::FAR).then_some(first)
@@ -39,7 +39,8 @@ impl Machine {
         if !self.bustle.is_quiet() {
             self.tend_bustle(now);
         }
-        let due: Vec<_> = self.holds.iter().filter(|(_, hold)| hold.next() <= now).map(|(key, _)| key).collect();
+        let due: Vec<_> =
+            self.holds.iter().filter(|(_, hold)| hold.next(&self.settings) <= now).map(|(key, _)| key).collect();
         due.into_iter().for_each(|key| self.attend(now, key));
     }
 

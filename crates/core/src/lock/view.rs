@@ -29,17 +29,17 @@ impl Machine {
     /// Whether a guard that was given `token` has this hold: also if it was exchanged or [taken again](Recovery::Reacquire) since.
     /// Whoever had it before has a lower token than any that its guard was given.
     pub fn belongs(&self, grip: Grip, token: Token) -> bool {
-        self.holds.get(grip.0).is_some_and(|hold| hold.origin <= token && token <= hold.token())
+        self.holds.get(grip.0).is_some_and(|hold| hold.is_of(token))
     }
 
     /// Whether a hold was lost, and is not being taken again.
     pub fn is_lost_for_good(&self, grip: Grip) -> bool {
-        self.holds.get(grip.0).is_none_or(|hold| hold.loss.is_some()) && !self.is_regaining(grip)
+        self.holds.get(grip.0).is_none_or(|hold| !hold.is_live()) && !self.is_regaining(grip)
     }
 
     /// Whether a lost hold is being taken again.
     pub fn is_regaining(&self, grip: Grip) -> bool {
-        self.holds.get(grip.0).and_then(|hold| hold.care.as_ref()).is_some_and(|care| care.regaining)
+        self.holds.get(grip.0).and_then(|hold| hold.care()).is_some_and(|care| care.regaining)
     }
 
     /// The bytes it takes, as far as it can tell.

@@ -4,7 +4,6 @@
 //! that came while it was being opened; nothing is ever sent twice; no lock is held while anything waits.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,8 +17,8 @@ use crate::clock::{self, Written};
 use crate::store::Shared;
 use crate::wire::{Answers, Command, Packed, Pending, Served};
 
+use super::asking::Asking;
 use super::checks::random;
-use super::classify::cut;
 use super::link::Link;
 
 /// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
@@ -67,11 +66,11 @@ struct Parcel {
 
 /// Commands that are on their way.
 pub(crate) struct Sent {
-    replies: Pending,
-    count: usize,
-    run: RunId,
-    at: Moment,
-    opening: u64,
+    pub(super) replies: Pending,
+    pub(super) count: usize,
+    pub(super) run: RunId,
+    pub(super) at: Moment,
+    pub(super) opening: u64,
 }
 
 enum Handed {
@@ -86,7 +85,7 @@ pub(crate) struct Answered {
     pub(crate) run: RunId,
     pub(crate) sent: Moment,
     pub(crate) received: Moment,
-    opening: u64,
+    pub(super) opening: u64,
 }
 
 impl Lane {
@@ -116,7 +115,7 @@ impl Lane {
     pub(crate) async fn probe(self: &Arc<Self>) -> Result<Pulse, StoreError> {
         let sent = self.sent(Written::WithoutClaims, Command::new("PING").into()).await?;
         // A refusal is an answer too.
-        self.answers_at(None, sent).await?;
+        Asking::new(self, None, sent).await?;
         Ok(Pulse { opened: self.lock().opened })
     }
 
@@ -150,29 +149,12 @@ impl Lane {
     }
 
     /// Waits for the answers to what was sent.
-    pub(crate) fn answers(&self, sent: Sent) -> impl Future<Output = Result<Answered, StoreError>> {
-        self.answers_at(Handle::try_current().ok().map(|here| here.id()), sent)
-    }
-
-    async fn answers_at(&self, here: Option<Id>, sent: Sent) -> Result<Answered, StoreError> {
-        let Sent { replies, count, run, at, opening } = sent;
-        let asking = Asking { lane: self, here, at, opening };
-        let replies = replies.await;
-        asking.done();
-        match replies {
-            Ok(answers) if answers.as_slice().len() == count => {
-                Ok(Answered { answers, run, sent: at, received: clock::now(), opening })
-            }
-            Ok(_) => Err(StoreError::unknown(format!("{} answered less than it was asked", self.shared.site.config))),
-            Err(error) => {
-                self.part(opening);
-                Err(cut(&self.shared.site.config, error))
-            }
-        }
+    pub(crate) fn answers(&self, sent: Sent) -> Asking<'_> {
+        Asking::new(self, Handle::try_current().ok().map(|here| here.id()), sent)
     }
 
     // Its answers never come while that runtime stands still, though nothing broke. Our own is not standing still.
-    fn doubt(&self, here: Option<Id>, opening: u64) {
+    pub(super) fn doubt(&self, here: Option<Id>, opening: u64) {
         let mut state = self.lock();
         if let Phase::Open(link) = &state.phase
             && state.opening == opening
@@ -267,7 +249,7 @@ impl Lane {
         }
     }
 
-    fn part(&self, opening: u64) {
+    pub(super) fn part(&self, opening: u64) {
         let mut state = self.lock();
         if state.opening == opening && matches!(state.phase, Phase::Open(_)) {
             state.phase = Phase::Closed;
@@ -304,29 +286,6 @@ impl State {
 fn start(link: &Link, opening: u64, commands: &Packed) -> Sent {
     let (at, run) = (clock::now(), link.run);
     Sent { replies: link.start(commands), count: commands.count(), run, at, opening }
-}
-
-/// A question under way. Dropped by whoever lost patience, it doubts a connection that another runtime drives.
-struct Asking<'a> {
-    lane: &'a Lane,
-    /// Our own runtime, if its connections are not doubted.
-    here: Option<Id>,
-    at: Moment,
-    opening: u64,
-}
-
-impl Asking<'_> {
-    fn done(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        if clock::now().since(self.at) > IMPATIENT {
-            self.lane.doubt(self.here, self.opening);
-        }
-    }
 }
 
 /// An opening under way. Dropped with its runtime, it leaves the lane closed and those who wait answered.

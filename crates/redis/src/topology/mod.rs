@@ -1,5 +1,6 @@
 //! Connections to one server: lanes that send and reopen, what is checked when one opens, and what each failure means.
 
+mod asking;
 mod checks;
 mod classify;
 mod lane;

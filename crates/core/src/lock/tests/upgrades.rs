@@ -38,6 +38,20 @@ fn an_upgrade_at_once_takes_a_new_token_under_the_same_grip() {
 }
 
 #[test]
+fn an_upgraded_guard_keeps_its_tokens_and_its_limits() {
+    let vigil = Vigil { max_hold: Some(millis(5_000)), ..Vigil::default() };
+    let (mut lock, grip) = Lock::held(Ask { vigil: vigil.shared(), ..reader() });
+    let first = lock.machine.token(grip).unwrap();
+    lock.machine.handle_upgrade(lock.now, grip, Patience::Queue, None);
+    assert_eq!(lock.actions(), ["upgrade #1 to #2"]);
+    lock.answer("upgrade #1 to #2", granted(20));
+    let second = lock.machine.token(grip).unwrap();
+    assert!(first < second && lock.machine.belongs(grip, first) && lock.machine.belongs(grip, second));
+    lock.wait(5_000);
+    assert_eq!(lock.state(grip), "lost: held for longer than its maximum hold");
+}
+
+#[test]
 fn a_pending_upgrade_is_granted_by_push() {
     let (mut lock, grip, slip) = pending(HOUR);
     assert_eq!(lock.state(grip), "held to 29698", "it goes on reading");

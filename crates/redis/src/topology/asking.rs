@@ -1,0 +1,56 @@
+//! A question under way: the future of its answers. Dropped by whoever lost patience, it doubts a connection that another runtime drives.
+//!
+//! Written out, since there is one for every request: an async fn keeps what it is given twice.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bandog_core::store::StoreError;
+use tokio::runtime::Id;
+
+use crate::clock;
+
+use super::classify::cut;
+use super::lane::{Answered, IMPATIENT, Lane, Sent};
+
+pub(crate) struct Asking<'a> {
+    lane: &'a Lane,
+    /// Our own runtime, if its connections are not doubted.
+    here: Option<Id>,
+    sent: Sent,
+    answered: bool,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(lane: &'a Lane, here: Option<Id>, sent: Sent) -> Self {
+        Self { lane, here, sent, answered: false }
+    }
+}
+
+impl Future for Asking<'_> {
+    type Output = Result<Answered, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let replies = ready!(Pin::new(&mut self.sent.replies).poll(context));
+        self.answered = true;
+        let (lane, Sent { count, run, at, opening, .. }) = (self.lane, &self.sent);
+        Poll::Ready(match replies {
+            Ok(answers) if answers.as_slice().len() == *count => {
+                Ok(Answered { answers, run: *run, sent: *at, received: clock::now(), opening: *opening })
+            }
+            Ok(_) => Err(StoreError::unknown(format!("{} answered less than it was asked", lane.shared.site.config))),
+            Err(error) => {
+                lane.part(*opening);
+                Err(cut(&lane.shared.site.config, error))
+            }
+        })
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.answered && clock::now().since(self.sent.at) > IMPATIENT {
+            self.lane.doubt(self.here, self.sent.opening);
+        }
+    }
+}
