@@ -1,9 +1,9 @@
 //! The watchdog's round, in the order of its checks: renewal, record, holder, connection, recovery.
 //!
 //! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_round); what they want looked up is sent
-//! in one batch. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
+//! together, in pieces. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
 //!
-//! Cost: one request on each of the store's connections, one walk over the locks in use, and one batch that names each hold that
+//! Cost: one request on each of the store's connections, one walk over the locks in use, and batches that name each hold that
 //! no answer has named since the last round; of very many holds a part each round, so that it does not grow with them.
 
 use std::hash::BuildHasher;
@@ -28,8 +28,11 @@ use crate::signals::{Check, Link, Strategy};
 /// after as many rounds as there are parts; a renewal looks at each of them besides.
 const LOOKS: usize = 10_000;
 
-/// About so many of them are sent together: each takes kilobytes while it is under way.
+/// So many of them are sent together: each takes kilobytes while it is under way.
 const PIECE: usize = 512;
+
+/// How long the renewal thread may take to send a piece before the next is made.
+const TURN: Duration = Duration::from_millis(20);
 
 /// How soon a connection that is being opened is asked again.
 const SOON: Duration = Duration::from_millis(20);
@@ -51,7 +54,7 @@ impl Driver {
     pub(super) async fn round(self: &Arc<Self>, since: Duration) {
         let began = self.clock.now();
         self.check_renewal().await;
-        let (tally, bytes) = self.check_holds(self.clock.now(), since).await;
+        let (tally, bytes) = self.check_holds(since).await;
         self.check_connections().await;
         self.watchdog.note(|log| {
             log.rounds += 1;
@@ -111,21 +114,23 @@ impl Driver {
     }
 
     /// Lets every machine judge its holds, and sends what they want to know together, a piece at a time.
-    async fn check_holds(self: &Arc<Self>, now: Moment, since: Duration) -> (Tally, usize) {
+    async fn check_holds(self: &Arc<Self>, since: Duration) -> (Tally, usize) {
         let (mut sum, mut bytes, mut letters) = (Tally::default(), 0, Vec::new());
+        let mut now = self.clock.now();
         let part = self.part();
         for shard in &self.cohorts {
             for cohort in in_shard(shard) {
+                if letters.len() >= PIECE {
+                    self.keeper.post(std::mem::take(&mut letters));
+                    self.keeper_answers(TURN).await;
+                    now = self.clock.now();
+                }
                 let since = if part.has(|| self.hasher.hash_one(cohort.name())) { since } else { Duration::MAX };
                 let (tally, size) = self.check_cohort(now, since, &cohort, &mut letters);
                 sum.holds += tally.holds;
                 sum.uncertain += tally.uncertain;
                 sum.waiters += tally.waiters;
                 bytes += size;
-            }
-            if letters.len() >= PIECE {
-                self.keeper.post(std::mem::take(&mut letters));
-                self.keeper_answers(SOON).await;
             }
         }
         if !letters.is_empty() {

@@ -300,8 +300,11 @@ impl Machine {
         }
         self.end_upgrade(now, grip, &reason);
         let Some(hold) = self.holds.get(grip.0) else { return };
-        if let Some(slip) = self.unpicked(hold) {
-            self.return_to_wait(now, slip, grip);
+        if !picked_up {
+            // Nobody has it, and perhaps nobody wants it any more.
+            if let Some(slip) = self.unpicked(hold) {
+                self.return_to_wait(now, slip, grip);
+            }
         } else {
             let lost = Lost {
                 grip,

@@ -9,6 +9,7 @@ use crate::token::Token;
 use super::claim::{Claiming, Phase};
 use super::hold::Hold;
 use super::part::Parting;
+use super::rare::Rare;
 use super::slips::Stage;
 use super::{Ask, Cohort, Grip, HoldState, LossReason, Machine, Slip, Word};
 
@@ -46,7 +47,8 @@ impl Machine {
     pub fn footprint(&self) -> usize {
         let slips = self.bustle.slips.len() * (size_of::<Ask>() + size_of::<Stage>() + 4 * size_of::<usize>());
         let claims = self.bustle.claims.len() * (size_of::<Claiming>() + 2 * size_of::<usize>());
-        let holds = self.holds.elsewhere() * size_of::<Hold>();
+        let rare = self.holds.iter().filter(|(_, hold)| hold.rare.is_some()).count() * size_of::<Rare>();
+        let holds = self.holds.elsewhere() * size_of::<Hold>() + rare;
         size_of::<Self>() + slips + claims + holds + self.bustle.partings.len() * size_of::<Parting>()
     }
 

@@ -31,6 +31,22 @@ fn a_sent_claim_that_nobody_wants_and_nobody_answers_is_released_with_its_not_af
 }
 
 #[test]
+fn a_grant_that_nobody_saw_and_nobody_wants_is_no_loss_when_its_lease_has_ended() {
+    for recovery in [Recovery::Notify, Recovery::Release, Recovery::Reacquire] {
+        let mut lock = Lock::new();
+        let slip = lock.ask(Ask { recovery, ..writer() });
+        lock.actions();
+        lock.answer("acquire #1", granted(10));
+        lock.pause(LEASE);
+        lock.cancel(slip);
+        assert_eq!((lock.losses().len(), lock.news().len()), (0, 0), "{recovery:?}");
+        assert_eq!(lock.actions(), ["release #1"], "{recovery:?}");
+        lock.answer("release #1", parted(Parted::Nothing));
+        assert!(lock.is_at_rest());
+    }
+}
+
+#[test]
 fn a_pushed_grant_for_a_claim_that_nobody_wants_is_released_at_once() {
     let mut lock = Lock::new();
     let slip = lock.ask(fair());
