@@ -76,10 +76,16 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// connections is always open.
     fn is_open(&self, way: Way) -> bool;
 
-    /// Whether a call that is polled once now is on its way to the store, whatever becomes of its future. A store that does not
-    /// know says no.
+    /// Whether a call that is applied [at once](Self::apply_at_once) and polled is on its way to the store, whatever becomes of its
+    /// future and whatever the caller's thread does next. A store that does not know says no.
     fn sends_at_once(&self) -> bool {
         false
+    }
+
+    /// [`apply`](Self::apply) for a caller that may keep its thread: written with the first poll, if that needs no waiting, also where
+    /// it would otherwise go out with what others have to say.
+    fn apply_at_once(&self, name: LockName, op: Op) -> Answer<Reply> {
+        self.apply(name, op)
     }
 }
 

@@ -97,11 +97,16 @@ fn leave_if_read_only(lane: &Lane, answered: &Answered) {
 }
 
 /// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps: the other
-/// ways are futures of their own, made when they are needed.
+/// ways are futures of their own, made when they are needed. What goes `at_once` is written with the first poll.
 #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
-pub(crate) fn apply_one(lane: Arc<Lane>, name: LockName, op: Op) -> impl Future<Output = Result<Reply, StoreError>> {
+pub(crate) fn apply_one(
+    lane: Arc<Lane>,
+    name: LockName,
+    op: Op,
+    at_once: bool,
+) -> impl Future<Output = Result<Reply, StoreError>> {
     async move {
-        let Some(sent) = send(&lane, &name, &op) else {
+        let Some(sent) = send(&lane, &name, &op, at_once) else {
             return Box::pin(apply_apart(lane, name, op)).await;
         };
         let answered = lane.answers(sent).await;
@@ -137,12 +142,12 @@ fn conclude(
 }
 
 /// Sends one operation now, if there is a connection for it.
-fn send(lane: &Lane, name: &LockName, op: &Op) -> Option<Sent> {
+fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Option<Sent> {
     let now = clock::now();
     lane.shared.look_after(now);
     let floor = lane.shared.site.clock.floor(|| now);
     let write = |out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), out);
-    lane.send(now, written(floor, claims(op)), served(op), write)
+    lane.send(now, written(floor, claims(op)), (served(op), at_once), write)
 }
 
 // The lock goes to another process, which wants it at once; this one has others in line, and none of them gets it next.
@@ -248,7 +253,7 @@ pub(crate) fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
 mod tests {
     use super::*;
 
-    fn size<F>(_: fn(Arc<Lane>, LockName, Op) -> F) -> usize {
+    fn size<F>(_: fn(Arc<Lane>, LockName, Op, bool) -> F) -> usize {
         size_of::<F>()
     }
 

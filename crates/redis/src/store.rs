@@ -106,7 +106,7 @@ impl Store for RedisStore {
     }
 
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        Box::pin(calls::apply_one(Arc::clone(&self.0), name, op))
+        Box::pin(calls::apply_one(Arc::clone(&self.0), name, op, false))
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
@@ -137,7 +137,11 @@ impl Store for RedisStore {
     }
 
     fn sends_at_once(&self) -> bool {
-        self.0.is_idle()
+        self.0.is_writable()
+    }
+
+    fn apply_at_once(&self, name: LockName, op: Op) -> Answer<Reply> {
+        Box::pin(calls::apply_one(Arc::clone(&self.0), name, op, true))
     }
 
     fn probe(&self, way: Way) -> Answer<Pulse> {

@@ -33,9 +33,10 @@ impl Driver {
             let behind = letter.can_wait() && !inline::is_polling() && self.home().as_ref().is_some_and(has_workers);
             return if behind { self.keeper.post_behind(letter) } else { self.keeper.post([letter]) };
         }
-        let store = if lane == Lane::Claims { Arc::clone(&self.store) } else { self.renewals() };
+        let store = if lane == Lane::Renewals { self.renewals() } else { Arc::clone(&self.store) };
         let begun = shield("a store", || {
-            let mut answer = store.apply(cohort.name().clone(), op);
+            let name = cohort.name().clone();
+            let mut answer = if lane == Lane::AtOnce { store.apply_at_once(name, op) } else { store.apply(name, op) };
             // What is not answered at once is polled, where it may be, by the task that waits for it.
             let polled = if self.capabilities.in_process { poll_once(&mut answer) } else { Poll::Pending };
             (answer, polled)

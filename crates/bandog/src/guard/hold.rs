@@ -366,7 +366,11 @@ impl Hold {
         }
         let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let lane = if listen || self.handle.goes_on_here() { Lane::Claims } else { Lane::Renewals };
+        let lane = match listen {
+            true => Lane::Claims,
+            false if self.handle.goes_on_here() => Lane::AtOnce,
+            false => Lane::Renewals,
+        };
         let released = self.handle.release_at(now, &self.cohort, state, (grip, heard), |machine| {
             if admitted {
                 return machine.handle_last_release(now, grip, lane, listen);

@@ -21,6 +21,8 @@ pub struct Action {
 pub enum Lane {
     /// The one in the caller's runtime.
     Claims,
+    /// The same, written before the caller goes on: it is not known to let others run soon.
+    AtOnce,
     /// The renewal thread's own: ordered, and alive when the caller's runtime is gone.
     Renewals,
 }

@@ -130,9 +130,9 @@ impl Lane {
         self.lock().link().is_some()
     }
 
-    /// Whether whoever sends now writes to the socket itself.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.lock().link().is_some_and(|(link, _)| link.is_idle())
+    /// Whether whoever sends at once writes to the socket itself.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.lock().link().is_some_and(|(link, _)| link.is_writable())
     }
 
     /// Sends one command now, if there is a connection for it.
@@ -140,12 +140,12 @@ impl Lane {
         &self,
         now: Moment,
         written: Written,
-        served: Served,
+        (served, at_once): (Served, bool),
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
-        Some(Sent { replies: link.start_one(served, write), count: 1, run: link.run, at: now, opening })
+        Some(Sent { replies: link.start_one(served, at_once, write), count: 1, run: link.run, at: now, opening })
     }
 
     /// Waits for the answers to what was sent.

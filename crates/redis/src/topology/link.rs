@@ -72,9 +72,9 @@ impl Link {
         self.wire.is_gone()
     }
 
-    /// Whether nothing is under way: whoever sends now writes to the socket itself.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.wire.is_idle()
+    /// Whether whoever sends at once writes to the socket itself.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.wire.is_writable()
     }
 
     /// Sends commands behind all that were handed in before; they are sent even if the answers are not waited for.
@@ -83,8 +83,8 @@ impl Link {
     }
 
     /// The same for one command, which is written where it is sent from.
-    pub(crate) fn start_one(&self, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.wire.send_one(served, write)
+    pub(crate) fn start_one(&self, served: Served, at_once: bool, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.wire.send_one(served, at_once, write)
     }
 
     /// Asks for nothing but an answer.

@@ -81,6 +81,7 @@ impl Driver {
                 Poll::Pending => true,
             };
             let mut state = self.shared.lock();
+            state.blocked = is_blocked;
             if !state.out.is_empty() && !is_blocked {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The wire: one connection to a server, shared by all who send on it. [Links](crate::topology) open it and send through it.
 //!
 //! ```text
-//! callers ─► Wire: out buffer and line of slots, one mutex ─► socket     at once where nothing is under way, else with the others
+//! callers ─► Wire: out buffer and line of slots, one mutex ─► socket     at once where nothing is under way or nobody waits, else with the others
 //!    ▲                                                          │
 //!    └── Slot ◄── Driver (one task): reads, parses, answers ◄───┘ ─► Ear  for what nobody asked for
 //! ```

@@ -1,7 +1,8 @@
 //! What callers and the [driver](super::driver) of a connection share: bytes to be written, and the line of those who wait.
 //!
 //! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it. Where others are under
-//! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it. A
+//! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it, and so does
+//! whoever is about to do something else (a guard that is dropped, decision 0026): the driver, woken by it, could not run before. A
 //! command that is to be [served last](Served::Last) goes out behind a PING whose answer nobody hears (decision 0028).
 
 use std::collections::VecDeque;
@@ -58,8 +59,10 @@ pub(super) struct State {
     writer: Option<Writer>,
     /// Wakes the driver while it rests. Whoever takes it wakes it.
     pub(super) resting: Option<Waker>,
-    /// The driver has taken bytes that it could not write yet: nobody may write before it has.
+    /// The driver has taken bytes that it has not written yet: nobody may write before it has.
     pub(super) writing: bool,
+    /// It waits until the socket takes them.
+    pub(super) blocked: bool,
     /// Nobody sends any more, and nobody waits.
     pub(super) deserted: bool,
     /// Nothing is sent any more.
@@ -82,30 +85,37 @@ impl Wire {
         (Self(Arc::new(Handle(Arc::clone(&shared)))), Driver::new(stream, shared, ear))
     }
 
-    /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
-    pub(crate) fn send_one(&self, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, served, write)
+    /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for. With `at_once` it is
+    /// written by the caller, with all that waits before it, unless the driver is just writing.
+    pub(crate) fn send_one(&self, served: Served, at_once: bool, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, (served, at_once), write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.put(commands.count(), Served::AsItComes, |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), (Served::AsItComes, false), |out| out.extend_from_slice(&commands.bytes))
     }
 
-    fn put(&self, count: usize, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+    fn put(&self, count: usize, how: (Served, bool), write: impl FnOnce(&mut Vec<u8>)) -> Pending {
         if count == 0 {
             return Pending::unasked();
         }
-        match self.0.0.send(count, served, write) {
+        match self.0.0.send(count, how, write) {
             Some(slot) => Pending::at(slot, self.clone()),
             None => Pending::unsent(),
         }
     }
 
-    /// Whether nothing is under way, and whoever sends now writes to the socket itself.
-    pub(crate) fn is_idle(&self) -> bool {
+    /// Whether what is sent at once is written there and then, or by a driver that is just writing.
+    pub(crate) fn is_writable(&self) -> bool {
         let state = self.0.0.lock();
-        !state.ended && state.writer.is_some() && state.is_idle()
+        !state.ended && state.writer.is_some() && !state.blocked
+    }
+
+    /// Whether nothing is under way.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.0.lock().is_idle()
     }
 
     /// Whether nothing can be sent any more. What was sent before may have been executed.
@@ -116,7 +126,12 @@ impl Wire {
 
 impl Shared {
     /// None if it has ended.
-    fn send(&self, count: usize, served: Served, write: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Slot>> {
+    fn send(
+        &self,
+        count: usize,
+        (served, at_once): (Served, bool),
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Arc<Slot>> {
         let slot = Slot::new(count);
         let mut state = self.lock();
         if state.ended {
@@ -129,7 +144,7 @@ impl Shared {
         }
         write(&mut state.out);
         state.line.push_back(Place { skips_one, left: count, slot: Arc::clone(&slot) });
-        if is_idle || state.is_full() {
+        if is_idle || state.is_full() || (at_once && !state.writing) {
             state.write_now();
         }
         let driver = if state.out.is_empty() { None } else { state.resting.take() };

@@ -67,24 +67,32 @@ fn what_a_dropped_guard_gives_back_is_there_for_the_next_claim() {
         return;
     }
     const PAIRS: usize = 200;
+    // Alone, each writes to the socket itself; together, most find others under way.
+    const TOGETHER: usize = 16;
     let server = Server::start();
     let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let locks = workers.block_on(Locks::connect(&server.url())).unwrap();
-    let pairs = |count: usize| {
-        let locks = locks.clone();
-        workers.block_on(workers.spawn(async move {
-            for _ in 0..count {
-                drop(soon("the lock", locks.mutex("job").acquire()).await.unwrap());
-            }
-        }))
+    let pairs = |count: usize, tasks: usize| {
+        let tasks: Vec<_> = (0..tasks)
+            .map(|task| {
+                let request = locks.mutex(format!("job:{task}"));
+                workers.spawn(async move {
+                    for _ in 0..count {
+                        drop(soon("the lock", request.acquire()).await.unwrap());
+                    }
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| workers.block_on(task).unwrap());
     };
     // With the first, a connection for news is opened and tried.
-    pairs(1).unwrap();
+    pairs(1, 1);
     let (pushes, scripts) = (calls(&server, "publish"), calls(&server, "evalsha"));
-    pairs(PAIRS).unwrap();
+    pairs(PAIRS, 1);
+    pairs(PAIRS, TOGETHER);
     // A claim that overtook the release before it would stand in line behind itself, and be told that it holds.
     assert_eq!(calls(&server, "publish"), pushes);
-    assert!(calls(&server, "evalsha") >= scripts + 2 * PAIRS - 1);
+    assert!(calls(&server, "evalsha") >= scripts + 2 * PAIRS * (1 + TOGETHER) - 1 - TOGETHER);
 }
 
 #[test]
@@ -119,6 +127,37 @@ fn a_dropped_guard_is_released_though_its_runtime_goes_on_with_something_else() 
         proxy.let_go();
         workers.shutdown_background();
         next.expect("the lock is given back").unwrap().release().await.unwrap();
+    });
+}
+
+#[test]
+fn a_dropped_guard_keeps_nobody_from_an_answer() {
+    on_a_server(async |server| {
+        let proxy = Proxy::of(&server).await;
+        let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let patient = Locks::builder().set("lease", "5m").unwrap().set("response_timeout", "60s").unwrap();
+        let url = proxy.url();
+        let locks = workers.spawn(async move { patient.connect(&url).await.unwrap() }).await.unwrap();
+        let guard = workers.spawn(locks.mutex("job").acquire()).await.unwrap().unwrap();
+        let begun = proxy.plan("acquire", Fault::HoldReply);
+        let other = workers.spawn(locks.mutex("other").acquire());
+        begun.await.unwrap();
+        // Its worker must not have become the one that reads the connection: it does something else from here on.
+        let (work, (tell, dropped)) = (Work::default(), tokio::sync::oneshot::channel());
+        let stop = Arc::clone(&work.stop);
+        drop(workers.spawn(async move {
+            drop(guard);
+            tell.send(()).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        }));
+        dropped.await.unwrap();
+        proxy.let_go();
+        let answered = tokio::time::timeout(ms(10_000), other).await;
+        drop(work);
+        workers.shutdown_background();
+        drop(answered.expect("an answer").unwrap().unwrap());
     });
 }
 

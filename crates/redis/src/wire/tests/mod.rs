@@ -2,9 +2,11 @@
 
 mod endings;
 
+use std::io::{Read as _, Write as _};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +22,7 @@ const MUCH: usize = 16 << 20;
 
 fn on_a_runtime(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        tokio::time::timeout(std::time::Duration::from_secs(20), test).await.expect("within twenty seconds");
+        tokio::time::timeout(Duration::from_secs(20), test).await.expect("within twenty seconds");
     });
 }
 
@@ -72,13 +74,39 @@ fn commands_and_answers_keep_their_order() {
         let mut sent: Vec<Pending> = (0..5).map(|at| wire.send(&command(&format!("A{at}")))).collect();
         assert_eq!(words(&mut far, 5).await, ["A0", "A1", "A2", "A3", "A4"]);
         sent.extend((0..5).map(|at| {
-            wire.send_one(Served::AsItComes, |out| out.extend_from_slice(&command(&format!("B{at}")).bytes))
+            wire.send_one(Served::AsItComes, false, |out| out.extend_from_slice(&command(&format!("B{at}")).bytes))
         }));
         assert_eq!(words(&mut far, 5).await, ["B0", "B1", "B2", "B3", "B4"]);
         far.write_all(b":0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n").await.unwrap();
         far.write_all(b":7\r\n:8\r\n:9\r\n").await.unwrap();
         for (place, pending) in (0..).zip(sent) {
             assert_eq!(number(pending.await), place);
+        }
+    });
+}
+
+#[test]
+fn what_goes_at_once_is_written_by_its_caller_with_what_came_before() {
+    on_a_runtime(async {
+        let (wire, mut far) = ends(None).await;
+        let under_way = wire.send(&command("A"));
+        assert_eq!(words(&mut far, 1).await, ["A"]);
+        assert!(wire.is_writable());
+        // From here on the driver does not run.
+        let mut far = far.into_std().unwrap();
+        far.set_nonblocking(false).unwrap();
+        let send = |word: &str, at_once| {
+            wire.send_one(Served::AsItComes, at_once, |out| out.extend_from_slice(&command(word).bytes))
+        };
+        let sent = [send("B", false), send("C", true)];
+        let mut bytes = vec![0; command("B").bytes.len() + command("C").bytes.len()];
+        far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        far.read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, [command("B").bytes, command("C").bytes].concat());
+        far.write_all(b":1\r\n:2\r\n:3\r\n").unwrap();
+        assert_eq!(number(under_way.await), 1);
+        for (answer, pending) in (2..).zip(sent) {
+            assert_eq!(number(pending.await), answer);
         }
     });
 }
@@ -101,7 +129,7 @@ fn what_is_sent_together_is_answered_together() {
 fn whoever_goes_last_hears_its_own_answer() {
     on_a_runtime(async {
         let (wire, mut far) = ends(None).await;
-        let send = |word: &str| wire.send_one(Served::Last, |out| out.extend_from_slice(&command(word).bytes));
+        let send = |word: &str| wire.send_one(Served::Last, false, |out| out.extend_from_slice(&command(word).bytes));
         wire.send(&command("WARM"));
         assert_eq!(words(&mut far, 1).await, ["WARM"]);
         for answers in [&b"+PONG\r\n:1\r\n:2\r\n"[..], b"-NOPERM no\r\n:1\r\n:2\r\n"] {
