@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
-use bandog_core::op::{Claim, Op, Release, Reply};
+use bandog_core::op::{Body, Claim, Op, Release, Reply, Verdict};
 use bandog_core::store::{Answer, StoreError};
 use bandog_core::time::{Moment, RunId};
 use bandog_core::token::Stamp;
@@ -135,9 +135,22 @@ fn conclude(
     if outcome.is_forgotten() {
         return Err(Box::pin(apply_whole(lane, name, op)));
     }
-    match read(&lane, &name, &op, outcome) {
+    let result = read(&lane, &name, &op, outcome);
+    if result.as_ref().is_ok_and(|reply| tells_of_waiters(&reply.body)) {
+        lane.stand_back();
+    }
+    match result {
         Ok(reply) if reply.more => Err(Box::pin(settle_apart(lane, name, reply))),
         result => Ok(result),
+    }
+}
+
+/// Whether somebody waits: whoever asked, or behind it.
+fn tells_of_waiters(body: &Body) -> bool {
+    match body {
+        Body::Verdict(Verdict::Granted(grant)) => grant.line.waiters > 0,
+        Body::Verdict(Verdict::Queued(_)) => true,
+        _ => false,
     }
 }
 

@@ -135,6 +135,13 @@ impl Lane {
         self.lock().link().is_some_and(|(link, _)| link.is_writable())
     }
 
+    /// Somebody waits for a lock: the cores are wanted elsewhere.
+    pub(crate) fn stand_back(&self) {
+        if let Some((link, _)) = self.lock().link() {
+            link.stand_back();
+        }
+    }
+
     /// Sends one command now, if there is a connection for it.
     pub(crate) fn send(
         &self,

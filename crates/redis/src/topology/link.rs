@@ -87,6 +87,11 @@ impl Link {
         self.wire.send_one(served, at_once, write)
     }
 
+    /// Somebody waits for a lock: the cores are wanted elsewhere.
+    pub(crate) fn stand_back(&self) {
+        self.wire.stand_back();
+    }
+
     /// Asks for nothing but an answer.
     pub(crate) fn ping(&self) -> Pending {
         self.start(&Command::new("PING").into())

@@ -1,13 +1,16 @@
 //! The task of a connection: it reads, gives answers to those in the line, tells the ear, and writes what callers left to it.
+//! Before it sleeps it may look for an answer for a moment ([`awake`](super::awake)).
 //!
 //! It runs on the runtime that opened the connection. When it ends, also with that runtime or by a panic of an ear, all who
 //! wait are told, and nothing more is sent.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
+use crate::clock;
 use crate::value::Value;
 
 use super::Broken;
@@ -41,6 +44,8 @@ pub(super) struct Driver {
     written: usize,
     /// Has let others run since it found bytes to write.
     has_waited: bool,
+    /// Looks for an answer whenever its runtime has nothing else to run.
+    is_awake: bool,
     replies: Vec<Value>,
     given: Vec<(Arc<Slot>, Value)>,
     wakers: Vec<Waker>,
@@ -58,6 +63,7 @@ impl Driver {
             taken: Vec::new(),
             written: 0,
             has_waited: false,
+            is_awake: false,
             replies: Vec::new(),
             given: Vec::new(),
             wakers: Vec::new(),
@@ -89,7 +95,13 @@ impl Driver {
                 return Poll::Ready(Broken::closed());
             }
             state.resting = Some(context.waker().clone());
+            self.is_awake = state.awake.looks_again(clock::now);
+            drop(state);
             self.has_waited = false;
+            if self.is_awake {
+                // Polled once: the runtime wakes this task again when it has run all others and looked for news.
+                let _ = pin!(tokio::task::yield_now()).poll(context);
+            }
             return Poll::Pending;
         }
     }
@@ -120,16 +132,28 @@ impl Driver {
 
     fn read(&mut self, context: &mut Context<'_>) -> Poll<Broken> {
         loop {
-            match ready!(self.read.poll_fill(&mut self.stream, context)) {
+            match ready!(self.fill(context)) {
                 Ok(0) => return Poll::Ready(Broken::closed()),
                 Ok(_) => {}
                 Err(error) => return Poll::Ready(error.into()),
             }
+            self.is_awake = false;
             let heard = self.hear();
             // What came before the trouble was an answer nevertheless.
             if let Err(broken) = self.answer().and(heard) {
                 return Poll::Ready(broken);
             }
+        }
+    }
+
+    /// Reads what has come, and looks for it itself while it is awake.
+    fn fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match self.read.poll_fill(&mut self.stream, context) {
+            Poll::Pending if self.is_awake => match self.read.try_fill(&self.stream) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                filled => Poll::Ready(filled),
+            },
+            polled => polled,
         }
     }
 
@@ -173,6 +197,7 @@ impl Driver {
         }
         let mut state = self.shared.lock();
         let mut is_asked = true;
+        state.awake.answered();
         for value in self.replies.drain(..) {
             let Some(place) = state.line.front_mut() else {
                 is_asked = false;

@@ -12,6 +12,7 @@
 //! | `slot` | where an answer is waited for |
 //! | `shared` | what callers and the driver share: the buffer and the line |
 //! | `driver` | the task that reads, and writes what callers left to it |
+//! | `awake` | whether it stays awake for an answer; no I/O |
 //! | `route`, `socket`, `tls` | the way to a server: address, login, certificates, and the stream |
 //! | `broken` | why there is no answer |
 //!
@@ -22,6 +23,7 @@
 //! - Nothing is locked while a waker or an ear runs: either may send on the same wire.
 //! - Whatever a server sends, it costs a bounded amount of memory and no panic; what is no RESP ends the connection.
 
+mod awake;
 mod broken;
 mod command;
 mod driver;

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use crate::clock;
+
+use super::awake::Awake;
 use super::command::Packed;
 use super::driver::{Driver, Ear};
 use super::slot::{Pending, Slot};
@@ -63,6 +66,8 @@ pub(super) struct State {
     pub(super) writing: bool,
     /// It waits until the socket takes them.
     pub(super) blocked: bool,
+    /// Whether the driver looks for the next answer instead of sleeping.
+    pub(super) awake: Awake,
     /// Nobody sends any more, and nobody waits.
     pub(super) deserted: bool,
     /// Nothing is sent any more.
@@ -112,10 +117,21 @@ impl Wire {
         !state.ended && state.writer.is_some() && !state.blocked
     }
 
+    /// Somebody waits for a lock: the next answers come without anybody staying awake for them.
+    pub(crate) fn stand_back(&self) {
+        self.0.0.lock().awake.stands_back();
+    }
+
     /// Whether nothing is under way.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.0.0.lock().is_idle()
+    }
+
+    /// Whether the driver looks for an answer.
+    #[cfg(test)]
+    pub(super) fn is_awake(&self) -> bool {
+        self.0.0.lock().awake.is_awake()
     }
 
     /// Whether nothing can be sent any more. What was sent before may have been executed.
@@ -147,7 +163,11 @@ impl Shared {
         if is_idle || state.is_full() || (at_once && !state.writing) {
             state.write_now();
         }
-        let driver = if state.out.is_empty() { None } else { state.resting.take() };
+        let is_written = state.out.is_empty();
+        // Of a connection on which nothing else is under way; whoever writes at once waits for nothing.
+        let is_awaited = is_idle && is_written && !at_once && count == 1 && served == Served::AsItComes;
+        let stays_awake = is_awaited && state.awake.begin(clock::now);
+        let driver = if is_written && !stays_awake { None } else { state.resting.take() };
         drop(state);
         if let Some(driver) = driver {
             driver.wake();

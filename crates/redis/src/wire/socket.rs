@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use tokio_rustls::client::TlsStream;
@@ -66,6 +67,16 @@ impl Stream {
             Self::Unix(read, _) => Pin::new(read).poll_read(context, into),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, into),
         }
+    }
+
+    /// Reads what is there now, without asking the runtime, which may have another thread sleep until there is news. Nothing from TLS.
+    fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let (_, count) = match self {
+            Self::Tcp(read, _) => recv(AsRef::<TcpStream>::as_ref(read), into, RecvFlags::DONTWAIT)?,
+            Self::Unix(read, _) => recv(AsRef::<UnixStream>::as_ref(read), into, RecvFlags::DONTWAIT)?,
+            Self::Tls(_) => return Err(io::ErrorKind::WouldBlock.into()),
+        };
+        Ok(count)
     }
 
     /// Writes a part of the bytes, at least one of them.
@@ -137,6 +148,14 @@ impl Window {
         let count = into.filled().len();
         self.end += count;
         Poll::Ready(Ok(count))
+    }
+
+    /// The same for what is there now.
+    pub(super) fn try_fill(&mut self, stream: &Stream) -> io::Result<usize> {
+        self.make_room();
+        let count = stream.try_read(self.bytes.get_mut(self.end..).unwrap_or_default())?;
+        self.end += count;
+        Ok(count)
     }
 
     fn make_room(&mut self) {

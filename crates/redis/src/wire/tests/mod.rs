@@ -1,6 +1,7 @@
-//! A wire and the other end of it, played by the test: order, places in the line, and pushes. [`endings`] has the rest.
+//! A wire and the other end of it, played by the test: order, places in the line, and pushes. [`endings`] and [`waits`] have the rest.
 
 mod endings;
+mod waits;
 
 use std::io::{Read as _, Write as _};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::value::Value;
 
 use super::driver::Ear;
-use super::socket::Stream;
+use super::socket::{Stream, Window};
 use super::{Answers, Broken, Command, Heard, Packed, Pending, Served, Wire};
 
 /// More than the buffers of a socket hold.
@@ -26,10 +27,15 @@ fn on_a_runtime(test: impl Future<Output = ()>) {
     });
 }
 
-async fn ends(ear: Option<Ear>) -> (Wire, TcpStream) {
+async fn streams() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (far, _) = listener.accept().await.unwrap();
+    (near, far)
+}
+
+async fn ends(ear: Option<Ear>) -> (Wire, TcpStream) {
+    let (near, far) = streams().await;
     let (wire, driver) = Wire::new(Stream::from(near), ear);
     drop(tokio::spawn(driver));
     (wire, far)
