@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Claim, Op, Release, Reply, Verdict};
+use bandog_core::op::{Claim, Op, Release, Reply};
 use bandog_core::store::{Answer, StoreError};
 use bandog_core::time::{Moment, RunId};
 use bandog_core::token::Stamp;
@@ -17,7 +17,7 @@ use crate::codec::{Codec, How};
 use crate::renewals;
 use crate::topology::{Answered, Lane, Sent, unreadable};
 use crate::value::{Value, Wrong};
-use crate::wire::{Packed, Served};
+use crate::wire::{Haste, Packed, Served};
 
 /// The server's answer to one call.
 #[derive(Debug)]
@@ -136,21 +136,12 @@ fn conclude(
         return Err(Box::pin(apply_whole(lane, name, op)));
     }
     let result = read(&lane, &name, &op, outcome);
-    if result.as_ref().is_ok_and(|reply| tells_of_waiters(&reply.body)) {
+    if result.as_ref().is_ok_and(|reply| reply.body.waiters() > Some(0)) {
         lane.stand_back();
     }
     match result {
         Ok(reply) if reply.more => Err(Box::pin(settle_apart(lane, name, reply))),
         result => Ok(result),
-    }
-}
-
-/// Whether somebody waits: whoever asked, or behind it.
-fn tells_of_waiters(body: &Body) -> bool {
-    match body {
-        Body::Verdict(Verdict::Granted(grant)) => grant.line.waiters > 0,
-        Body::Verdict(Verdict::Queued(_)) => true,
-        _ => false,
     }
 }
 
@@ -160,7 +151,8 @@ fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Option<Sent> {
     lane.shared.look_after(now);
     let floor = lane.shared.site.clock.floor(|| now);
     let write = |out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), out);
-    lane.send(now, written(floor, claims(op)), (served(op), at_once), write)
+    let haste = if at_once { Haste::AtOnce } else { Haste::Awaited };
+    lane.send(now, written(floor, claims(op)), (served(op), haste), write)
 }
 
 // The lock goes to another process, which wants it at once; this one has others in line, and none of them gets it next.

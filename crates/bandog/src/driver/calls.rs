@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 
 use super::keeper::Letter;
 use super::shield::{shield, shielded};
-use super::told::waiters;
 use super::{Cohort, Driver, inline};
 use crate::blocking::is_blocking;
 use crate::error::store_kind;
@@ -91,7 +90,7 @@ impl Driver {
     // A call of its own: inlined into the path of every answer it makes a pair slower.
     #[inline(never)]
     fn heard(&self, cohort: &Cohort, errand: &Errand, result: &Result<Reply, StoreError>) {
-        match result.as_ref().map(|reply| (&reply.body, waiters(&reply.body))) {
+        match result.as_ref().map(|reply| (&reply.body, reply.body.waiters())) {
             Ok((_, None | Some(0))) => {}
             Ok((body, Some(waiters))) => drop(shield("a listener", || self.seen(cohort, errand, body, waiters))),
             Err(error) => self.failed(cohort, errand, error),

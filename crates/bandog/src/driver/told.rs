@@ -6,7 +6,6 @@ use std::time::Duration;
 use bandog_core::holder::PublicId;
 use bandog_core::lock::{Event, Grip, LossReason, Recovery};
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Renewal, Standing, Verdict};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 use tracing::Span;
@@ -125,32 +124,5 @@ impl State {
             }
             _ => None,
         }
-    }
-}
-
-/// How many wait for the lock, as an answer of the store says.
-pub(super) fn waiters(body: &Body) -> Option<u32> {
-    match body {
-        Body::Verdict(verdict) => in_verdict(verdict),
-        Body::Renewal(Renewal::Renewed { line, .. }) => Some(line.waiters),
-        Body::Release(reply) => reply.again.as_ref().and_then(in_verdict),
-        Body::Standings(standings) => standings.iter().filter_map(in_standing).max(),
-        _ => None,
-    }
-}
-
-fn in_verdict(verdict: &Verdict) -> Option<u32> {
-    match verdict {
-        Verdict::Granted(grant) => Some(grant.line.waiters),
-        Verdict::Queued(queued) => Some(queued.ahead.saturating_add(1)),
-        Verdict::Busy(_) | Verdict::Refused(_) => None,
-    }
-}
-
-fn in_standing(standing: &Standing) -> Option<u32> {
-    match standing {
-        Standing::Queued(queued) => Some(queued.ahead.saturating_add(1)),
-        Standing::Granted(grant) => Some(grant.line.waiters),
-        Standing::Revoked { .. } | Standing::Gone => None,
     }
 }

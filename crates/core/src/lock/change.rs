@@ -104,7 +104,7 @@ impl Machine {
                 return self.finish(slip, Outcome::Done);
             }
             Downgraded::Revoked { reason } => {
-                hold.rare().ended = true;
+                hold.rare_mut().ended = true;
                 LossReason::Revoked(reason.into())
             }
             Downgraded::Withdrawn | Downgraded::NotHolder => LossReason::Gone,

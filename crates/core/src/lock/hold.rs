@@ -119,6 +119,7 @@ impl Hold {
         self.word = Word::locked();
         self.owner = ask.owner;
         self.since = now;
+        self.forget_origin();
         self.set_care(Care::of(now, ask));
         self.recovery = ask.recovery;
         self.granted = u32::try_from(slip.index).unwrap_or(PICKED_UP);
@@ -293,7 +294,7 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.is_live()) else {
             return self.lose_for_good(grip, reason);
         };
-        hold.rare().loss = Some(reason.clone());
+        hold.rare_mut().loss = Some(reason.clone());
         let picked_up = hold.is_picked_up();
         if picked_up {
             self.note_found(grip, &reason);
@@ -325,7 +326,7 @@ impl Machine {
     /// The store says that a hold was revoked and has ended. Nobody has to answer that.
     pub(super) fn lose_revoked(&mut self, now: Moment, grip: Grip, reason: LossReason) {
         if let Some(hold) = self.holds.get_mut(grip.0) {
-            hold.rare().ended = true;
+            hold.rare_mut().ended = true;
         }
         self.lose(now, grip, reason);
     }

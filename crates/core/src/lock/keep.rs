@@ -56,7 +56,7 @@ impl Machine {
             }
             Renewal::Revoked { reason, remaining } => {
                 let reason = LossReason::Revoked(reason.into());
-                hold.rare().ended = remaining.is_zero();
+                hold.rare_mut().ended = remaining.is_zero();
                 self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
                 self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));

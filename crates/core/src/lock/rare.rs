@@ -33,7 +33,7 @@ impl Rare {
 }
 
 impl Hold {
-    pub(super) fn rare(&mut self) -> &mut Rare {
+    pub(super) fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
 
@@ -86,7 +86,7 @@ impl Hold {
 
     /// Its guard keeps the token that it was given, whatever the hold has from now on.
     pub(super) fn keep_origin(&mut self, origin: Token) {
-        self.rare().origin = Some(origin);
+        self.rare_mut().origin = Some(origin);
     }
 
     /// The answer to its acquire is there.
@@ -99,8 +99,15 @@ impl Hold {
 
     pub(super) fn set_care(&mut self, care: Option<Care>) {
         if care.is_some() || self.rare.is_some() {
-            self.rare().care = care;
+            self.rare_mut().care = care;
             self.rare.take_if(|rare| rare.is_common());
+        }
+    }
+
+    /// A new guard comes: the token that another was given counts no more.
+    pub(super) fn forget_origin(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.origin = None;
         }
     }
 }

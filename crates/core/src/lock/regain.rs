@@ -134,7 +134,7 @@ impl Machine {
         if let Some(care) = hold.care_mut() {
             care.regaining = false;
         }
-        hold.rare().loss = None;
+        hold.rare_mut().loss = None;
         hold.note_answered();
         hold.keep_origin(origin);
         let token = hold.token();
@@ -162,7 +162,7 @@ impl Machine {
     pub(super) fn lose_for_good(&mut self, grip: Grip, reason: LossReason) {
         if !reason.is_lapse() && self.is_regaining(grip) {
             if let Some(hold) = self.holds.get_mut(grip.0) {
-                hold.rare().loss = Some(reason);
+                hold.rare_mut().loss = Some(reason);
             }
             self.end_regain(grip);
         }

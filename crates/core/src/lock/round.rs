@@ -138,7 +138,7 @@ impl Machine {
         match standing {
             Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => {
                 if zoo::has(Bug::LookRevives) {
-                    hold.rare().loss = None;
+                    hold.rare_mut().loss = None;
                 }
                 self.on_sight(now, grip, sent, grant);
             }

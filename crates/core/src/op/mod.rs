@@ -95,6 +95,39 @@ pub enum Body {
     Tended,
 }
 
+impl Body {
+    /// How many wait for the lock, where the answer says so; whoever asked is one of them.
+    pub fn waiters(&self) -> Option<u32> {
+        match self {
+            Self::Verdict(verdict) => verdict.waiters(),
+            Self::Renewal(Renewal::Renewed { line, .. }) => Some(line.waiters),
+            Self::Release(reply) => reply.again.as_ref().and_then(Verdict::waiters),
+            Self::Standings(standings) => standings.iter().filter_map(Standing::waiters).max(),
+            _ => None,
+        }
+    }
+}
+
+impl Verdict {
+    fn waiters(&self) -> Option<u32> {
+        match self {
+            Self::Granted(grant) => Some(grant.line.waiters),
+            Self::Queued(queued) => Some(queued.ahead.saturating_add(1)),
+            Self::Busy(_) | Self::Refused(_) => None,
+        }
+    }
+}
+
+impl Standing {
+    fn waiters(&self) -> Option<u32> {
+        match self {
+            Self::Queued(queued) => Some(queued.ahead.saturating_add(1)),
+            Self::Granted(grant) => Some(grant.line.waiters),
+            Self::Revoked { .. } | Self::Gone => None,
+        }
+    }
+}
+
 /// A message for one client's inbox. It may be lost: heartbeats and renewals tell the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {

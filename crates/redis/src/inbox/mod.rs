@@ -20,7 +20,8 @@ use tokio::sync::oneshot;
 
 use crate::clock;
 use crate::store::Site;
-use crate::topology::{IMPATIENT, cut};
+use crate::topology::cut;
+use crate::wire::IMPATIENT;
 
 use hall::Hall;
 use listener::Listener;

@@ -9,9 +9,10 @@ use bandog_core::store::StoreError;
 use tokio::runtime::Id;
 
 use crate::clock;
+use crate::wire::IMPATIENT;
 
 use super::classify::cut;
-use super::lane::{Answered, IMPATIENT, Lane, Sent};
+use super::lane::{Answered, Lane, Sent};
 
 pub(crate) struct Asking<'a> {
     lane: &'a Lane,

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{self, Written};
 use crate::store::Shared;
-use crate::wire::{Answers, Command, Packed, Pending, Served};
+use crate::wire::{Answers, Command, Haste, Packed, Pending, Served};
 
 use super::asking::Asking;
 use super::checks::random;
@@ -23,9 +23,6 @@ use super::link::Link;
 
 /// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
 const STALLED: u32 = 2;
-
-/// Who gives up sooner than this has other reasons than a connection that stands still.
-pub(crate) const IMPATIENT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Lane {
     pub(crate) shared: Arc<Shared>,
@@ -130,9 +127,9 @@ impl Lane {
         self.lock().link().is_some()
     }
 
-    /// Whether whoever sends at once writes to the socket itself.
+    /// Whether whoever sends at once writes to the socket itself, and may expect an answer.
     pub(crate) fn is_writable(&self) -> bool {
-        self.lock().link().is_some_and(|(link, _)| link.is_writable())
+        self.lock().link().is_some_and(|(link, _)| link.is_writable(clock::now()))
     }
 
     /// Somebody waits for a lock: the cores are wanted elsewhere.
@@ -147,12 +144,12 @@ impl Lane {
         &self,
         now: Moment,
         written: Written,
-        (served, at_once): (Served, bool),
+        (served, haste): (Served, Haste),
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
-        Some(Sent { replies: link.start_one(served, at_once, write), count: 1, run: link.run, at: now, opening })
+        Some(Sent { replies: link.start_one(served, haste, write), count: 1, run: link.run, at: now, opening })
     }
 
     /// Waits for the answers to what was sent.

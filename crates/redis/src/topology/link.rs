@@ -5,14 +5,14 @@
 use std::fmt;
 
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
-use bandog_core::time::RunId;
+use bandog_core::time::{Moment, RunId};
 use tokio::runtime::{Handle, Id};
 
 use crate::clock;
 use crate::script::Script;
 use crate::store::Site;
 use crate::value::Value;
-use crate::wire::{Broken, Command, Ear, Packed, Pending, Route, Served, Wire};
+use crate::wire::{Broken, Command, Ear, Haste, Packed, Pending, Route, Served, Wire};
 
 use super::checks::Facts;
 use super::classify::unreached;
@@ -72,9 +72,9 @@ impl Link {
         self.wire.is_gone()
     }
 
-    /// Whether whoever sends at once writes to the socket itself.
-    pub(crate) fn is_writable(&self) -> bool {
-        self.wire.is_writable()
+    /// Whether whoever sends at once writes to the socket itself, and may expect an answer.
+    pub(crate) fn is_writable(&self, now: Moment) -> bool {
+        self.wire.is_writable(now)
     }
 
     /// Sends commands behind all that were handed in before; they are sent even if the answers are not waited for.
@@ -83,8 +83,8 @@ impl Link {
     }
 
     /// The same for one command, which is written where it is sent from.
-    pub(crate) fn start_one(&self, served: Served, at_once: bool, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.wire.send_one(served, at_once, write)
+    pub(crate) fn start_one(&self, served: Served, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.wire.send_one(served, haste, write)
     }
 
     /// Somebody waits for a lock: the cores are wanted elsewhere.

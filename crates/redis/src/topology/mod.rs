@@ -8,5 +8,5 @@ mod link;
 
 pub(crate) use checks::{OLDEST, judge_probe, probe, random, rule};
 pub(crate) use classify::{cut, refused, unheard, unreached, unreadable};
-pub(crate) use lane::{Answered, IMPATIENT, Lane, Sent};
+pub(crate) use lane::{Answered, Lane, Sent};
 pub(crate) use link::{Link, load};

@@ -2,7 +2,7 @@
 //!
 //! To fall asleep and to be woken takes longer than a server nearby needs for its answer, and as much of the processor. So when
 //! a command is sent and nothing else is under way, the driver looks for the answer for a moment, whenever its runtime has nothing
-//! else to run. The [wire](super::shared) asks here when it sends, the driver before it rests. No I/O and no clock in here.
+//! else to run. The [wire](super::shared) asks here when it sends, the driver before it rests. No clock in here.
 //!
 //! # Invariants
 //! - It is awake for [`MOMENT`] at most, and for one answer at a time.
@@ -10,6 +10,10 @@
 //!   further away is not waited for like this, but for one answer in a thousand.
 //! - While others wait for a lock it sleeps: whoever is handed the lock needs the core.
 
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
@@ -35,12 +39,12 @@ pub(super) struct Awake {
 
 impl Awake {
     /// Something was sent whose answer is all that is waited for. Whether to stay awake for it.
-    pub(super) fn begin(&mut self, now: impl FnOnce() -> Moment) -> bool {
+    pub(super) fn begin(&mut self, now: Moment) -> bool {
         if self.left > 0 {
             self.left -= 1;
             return false;
         }
-        self.until = Some(now() + MOMENT);
+        self.until = Some(now + MOMENT);
         true
     }
 
@@ -69,9 +73,18 @@ impl Awake {
     }
 
     /// Somebody waits for a lock.
-    pub(super) fn stands_back(&mut self) {
+    pub(super) fn stand_back(&mut self) {
         self.left = self.left.max(CONTENDED);
     }
+}
+
+/// Has this thread's runtime wake it when it has run all others and looked for news; where there is none, at once.
+pub(super) fn wake_behind_others(waker: &Waker) {
+    let mut context = Context::from_waker(waker);
+    // Polled once, which puts it on the runtime's list. That panics while the runtime wakes those on it: somebody's waker has
+    // called us. Then the answer comes without anybody awake for it.
+    let polled = || pin!(tokio::task::yield_now()).poll(&mut context);
+    let _ = catch_unwind(AssertUnwindSafe(polled));
 }
 
 #[cfg(test)]
@@ -85,7 +98,7 @@ mod tests {
         let start = Moment::from_nanos(1);
         let mut tried = 0;
         for _ in 0..count {
-            tried += u32::from(awake.begin(|| start));
+            tried += u32::from(awake.begin(start));
             let mut passed = Duration::ZERO;
             while passed < takes && awake.looks_again(|| start + passed) {
                 passed += STEP;
@@ -104,7 +117,7 @@ mod tests {
     fn it_falls_asleep_after_a_moment() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
         assert!(!awake.looks_again(|| start), "nothing was sent");
-        assert!(awake.begin(|| start));
+        assert!(awake.begin(start));
         assert!(awake.looks_again(|| start + MOMENT - STEP));
         assert!(!awake.looks_again(|| start + MOMENT));
         assert!(!awake.looks_again(|| start), "once asleep it sleeps");
@@ -131,13 +144,13 @@ mod tests {
     #[test]
     fn while_somebody_waits_for_a_lock_it_sleeps() {
         let mut awake = Awake::default();
-        awake.stands_back();
+        awake.stand_back();
         assert_eq!(tries(&mut awake, CONTENDED, STEP), 0);
         assert_eq!(tries(&mut awake, CONTENDED, STEP), CONTENDED);
         // A longer rest is not cut short.
         tries(&mut awake, 10_000, 2 * MOMENT);
         let left = awake.left;
-        awake.stands_back();
+        awake.stand_back();
         assert_eq!(awake.left, left.max(CONTENDED));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -14,6 +14,7 @@ use crate::clock;
 use crate::value::Value;
 
 use super::Broken;
+use super::awake::wake_behind_others;
 use super::reply::{Parser, Told};
 use super::shared::{Shared, empty};
 use super::slot::Slot;
@@ -29,6 +30,9 @@ pub(crate) enum Heard {
     /// The connection is gone.
     Gone,
 }
+
+/// How often it looks for an answer before it lets others run; a few microseconds.
+const LOOKS: usize = 8;
 
 /// What is done with it.
 pub(crate) type Ear = Box<dyn Fn(Heard) + Send + Sync>;
@@ -99,8 +103,7 @@ impl Driver {
             drop(state);
             self.has_waited = false;
             if self.is_awake {
-                // Polled once: the runtime wakes this task again when it has run all others and looked for news.
-                let _ = pin!(tokio::task::yield_now()).poll(context);
+                wake_behind_others(context.waker());
             }
             return Poll::Pending;
         }
@@ -149,12 +152,20 @@ impl Driver {
     /// Reads what has come, and looks for it itself while it is awake.
     fn fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match self.read.poll_fill(&mut self.stream, context) {
-            Poll::Pending if self.is_awake => match self.read.try_fill(&self.stream) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-                filled => Poll::Ready(filled),
-            },
+            Poll::Pending if self.is_awake => self.look(),
             polled => polled,
         }
+    }
+
+    /// Some looks in a row: for each turn of this task its runtime may wake another thread to see what else there is to run.
+    fn look(&mut self) -> Poll<io::Result<usize>> {
+        for _ in 0..LOOKS {
+            match self.read.try_fill(&self.stream) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                filled => return Poll::Ready(filled),
+            }
+        }
+        Poll::Pending
     }
 
     fn hear(&mut self) -> Result<(), Broken> {
@@ -198,6 +209,7 @@ impl Driver {
         let mut state = self.shared.lock();
         let mut is_asked = true;
         state.awake.answered();
+        state.unheard_since = clock::now();
         for value in self.replies.drain(..) {
             let Some(place) = state.line.front_mut() else {
                 is_asked = false;

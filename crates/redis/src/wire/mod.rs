@@ -12,7 +12,7 @@
 //! | `slot` | where an answer is waited for |
 //! | `shared` | what callers and the driver share: the buffer and the line |
 //! | `driver` | the task that reads, and writes what callers left to it |
-//! | `awake` | whether it stays awake for an answer; no I/O |
+//! | `awake` | whether it stays awake for an answer |
 //! | `route`, `socket`, `tls` | the way to a server: address, login, certificates, and the stream |
 //! | `broken` | why there is no answer |
 //!
@@ -39,7 +39,7 @@ pub(crate) use command::{Command, Frame, Packed};
 pub(crate) use driver::{Ear, Heard};
 pub(crate) use reply::{Parser, Told};
 pub(crate) use route::Route;
-pub(crate) use shared::{Served, Wire};
+pub(crate) use shared::{Haste, IMPATIENT, Served, Wire};
 pub(crate) use slot::{Answers, Pending};
 pub(crate) use tls::Files;
 

@@ -10,10 +10,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
+
+use bandog_core::time::Moment;
 
 use crate::clock;
 
-use super::awake::Awake;
+use super::awake::{Awake, wake_behind_others};
 use super::command::Packed;
 use super::driver::{Driver, Ear};
 use super::slot::{Pending, Slot};
@@ -24,6 +27,9 @@ const FULL: usize = 8 << 10;
 
 /// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
 const KEPT: usize = 64 << 10;
+
+/// A connection that answers nothing for this long is doubtful. Who gives up sooner has other reasons.
+pub(crate) const IMPATIENT: Duration = Duration::from_millis(100);
 
 /// Written before a command that is served [last](Served::Last); whatever the answer is, nobody hears it.
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
@@ -38,6 +44,18 @@ pub(crate) enum Served {
     AsItComes,
     /// After the others, if nothing else is under way and it reaches the server in one piece with what goes before it.
     Last,
+}
+
+/// What whoever sends a command does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// It goes with the others that are under way, and so does the answer.
+    None,
+    /// Somebody waits for this one answer: where nothing else is under way, the driver [stays awake](super::awake) for it.
+    Awaited,
+    /// Nobody waits, and nobody may run here soon: it is written by the caller, with all that waits before it, unless the driver is
+    /// just writing.
+    AtOnce,
 }
 
 /// A connection. It ends when nobody can send on it and nobody waits for an answer, once all is written.
@@ -58,6 +76,8 @@ pub(super) struct State {
     pub(super) out: Vec<u8>,
     /// Who waits for the next answers, in order.
     pub(super) line: VecDeque<Place>,
+    /// When somebody began to wait, or the last answer came.
+    pub(super) unheard_since: Moment,
     /// For callers that write; none where the driver alone can.
     writer: Option<Writer>,
     /// Wakes the driver while it rests. Whoever takes it wakes it.
@@ -90,18 +110,17 @@ impl Wire {
         (Self(Arc::new(Handle(Arc::clone(&shared)))), Driver::new(stream, shared, ear))
     }
 
-    /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for. With `at_once` it is
-    /// written by the caller, with all that waits before it, unless the driver is just writing.
-    pub(crate) fn send_one(&self, served: Served, at_once: bool, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, (served, at_once), write)
+    /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
+    pub(crate) fn send_one(&self, served: Served, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, (served, haste), write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.put(commands.count(), (Served::AsItComes, false), |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), (Served::AsItComes, Haste::None), |out| out.extend_from_slice(&commands.bytes))
     }
 
-    fn put(&self, count: usize, how: (Served, bool), write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+    fn put(&self, count: usize, how: (Served, Haste), write: impl FnOnce(&mut Vec<u8>)) -> Pending {
         if count == 0 {
             return Pending::unasked();
         }
@@ -111,15 +130,17 @@ impl Wire {
         }
     }
 
-    /// Whether what is sent at once is written there and then, or by a driver that is just writing.
-    pub(crate) fn is_writable(&self) -> bool {
+    /// Whether what is sent at once is written there and then, or by a driver that is just writing, and there is no reason to doubt
+    /// that it is answered.
+    pub(crate) fn is_writable(&self, now: Moment) -> bool {
         let state = self.0.0.lock();
-        !state.ended && state.writer.is_some() && !state.blocked
+        let is_silent = !state.line.is_empty() && now.since(state.unheard_since) > IMPATIENT;
+        !state.ended && state.writer.is_some() && !state.blocked && !is_silent
     }
 
     /// Somebody waits for a lock: the next answers come without anybody staying awake for them.
     pub(crate) fn stand_back(&self) {
-        self.0.0.lock().awake.stands_back();
+        self.0.0.lock().awake.stand_back();
     }
 
     /// Whether nothing is under way.
@@ -145,7 +166,7 @@ impl Shared {
     fn send(
         &self,
         count: usize,
-        (served, at_once): (Served, bool),
+        (served, haste): (Served, Haste),
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Arc<Slot>> {
         let slot = Slot::new(count);
@@ -159,15 +180,24 @@ impl Shared {
             state.out.extend_from_slice(PING);
         }
         write(&mut state.out);
+        if state.line.is_empty() {
+            state.unheard_since = clock::now();
+        }
         state.line.push_back(Place { skips_one, left: count, slot: Arc::clone(&slot) });
-        if is_idle || state.is_full() || (at_once && !state.writing) {
+        if is_idle || state.is_full() || (haste == Haste::AtOnce && !state.writing) {
             state.write_now();
         }
         let is_written = state.out.is_empty();
-        // Of a connection on which nothing else is under way; whoever writes at once waits for nothing.
-        let is_awaited = is_idle && is_written && !at_once && count == 1 && served == Served::AsItComes;
-        let stays_awake = is_awaited && state.awake.begin(clock::now);
-        let driver = if is_written && !stays_awake { None } else { state.resting.take() };
+        let is_awaited = is_idle && is_written && haste == Haste::Awaited && served == Served::AsItComes;
+        let now = state.unheard_since;
+        if is_awaited && state.awake.begin(now) {
+            // It rests all the same: should this thread be kept busy, another can still have it read the answer.
+            let driver = state.resting.clone();
+            drop(state);
+            driver.iter().for_each(wake_behind_others);
+            return Some(slot);
+        }
+        let driver = if is_written { None } else { state.resting.take() };
         drop(state);
         if let Some(driver) = driver {
             driver.wake();
@@ -194,7 +224,7 @@ impl Shared {
 }
 
 impl State {
-    /// Whether nothing is under way, and the driver rests: awake, it would write by itself what it finds.
+    /// Whether nothing is under way, and the driver rests: running, it would write by itself what it finds.
     fn is_idle(&self) -> bool {
         self.line.is_empty() && self.out.is_empty() && !self.writing && self.resting.is_some()
     }

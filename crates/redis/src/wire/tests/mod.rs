@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::value::Value;
 
 use super::driver::Ear;
-use super::socket::{Stream, Window};
-use super::{Answers, Broken, Command, Heard, Packed, Pending, Served, Wire};
+use super::socket::Stream;
+use super::{Answers, Broken, Command, Haste, Heard, IMPATIENT, Packed, Pending, Served, Wire};
 
 /// More than the buffers of a socket hold.
 const MUCH: usize = 16 << 20;
@@ -80,7 +80,9 @@ fn commands_and_answers_keep_their_order() {
         let mut sent: Vec<Pending> = (0..5).map(|at| wire.send(&command(&format!("A{at}")))).collect();
         assert_eq!(words(&mut far, 5).await, ["A0", "A1", "A2", "A3", "A4"]);
         sent.extend((0..5).map(|at| {
-            wire.send_one(Served::AsItComes, false, |out| out.extend_from_slice(&command(&format!("B{at}")).bytes))
+            wire.send_one(Served::AsItComes, Haste::None, |out| {
+                out.extend_from_slice(&command(&format!("B{at}")).bytes);
+            })
         }));
         assert_eq!(words(&mut far, 5).await, ["B0", "B1", "B2", "B3", "B4"]);
         far.write_all(b":0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n").await.unwrap();
@@ -97,14 +99,16 @@ fn what_goes_at_once_is_written_by_its_caller_with_what_came_before() {
         let (wire, mut far) = ends(None).await;
         let under_way = wire.send(&command("A"));
         assert_eq!(words(&mut far, 1).await, ["A"]);
-        assert!(wire.is_writable());
+        let now = crate::clock::now();
+        assert!(wire.is_writable(now));
+        assert!(!wire.is_writable(now + 2 * IMPATIENT), "it was asked, and says nothing");
         // From here on the driver does not run.
         let mut far = far.into_std().unwrap();
         far.set_nonblocking(false).unwrap();
-        let send = |word: &str, at_once| {
-            wire.send_one(Served::AsItComes, at_once, |out| out.extend_from_slice(&command(word).bytes))
+        let send = |word: &str, haste| {
+            wire.send_one(Served::AsItComes, haste, |out| out.extend_from_slice(&command(word).bytes))
         };
-        let sent = [send("B", false), send("C", true)];
+        let sent = [send("B", Haste::None), send("C", Haste::AtOnce)];
         let mut bytes = vec![0; command("B").bytes.len() + command("C").bytes.len()];
         far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         far.read_exact(&mut bytes).unwrap();
@@ -135,7 +139,8 @@ fn what_is_sent_together_is_answered_together() {
 fn whoever_goes_last_hears_its_own_answer() {
     on_a_runtime(async {
         let (wire, mut far) = ends(None).await;
-        let send = |word: &str| wire.send_one(Served::Last, false, |out| out.extend_from_slice(&command(word).bytes));
+        let send =
+            |word: &str| wire.send_one(Served::Last, Haste::Awaited, |out| out.extend_from_slice(&command(word).bytes));
         wire.send(&command("WARM"));
         assert_eq!(words(&mut far, 1).await, ["WARM"]);
         for answers in [&b"+PONG\r\n:1\r\n:2\r\n"[..], b"-NOPERM no\r\n:1\r\n:2\r\n"] {
@@ -197,6 +202,7 @@ fn nobody_overtakes_what_is_still_being_written() {
         for length in [1, 20_000, 1, 20_000] {
             far.write_all(b":1\r\n").await.unwrap();
             assert_eq!(number(pending.await), 1);
+            assert!(!wire.is_writable(crate::clock::now()), "the socket takes no more");
             // There is room again, and the next one finds it before the driver does.
             let mut some = vec![0; 2 << 20];
             far.read_exact(&mut some).await.unwrap();

@@ -28,8 +28,8 @@ async fn resting() -> (Wire, TcpStream, Arc<AtomicUsize>) {
     (wire, far, polls)
 }
 
-fn send(wire: &Wire, served: Served, at_once: bool) -> Pending {
-    wire.send_one(served, at_once, |out| out.extend_from_slice(&command("A").bytes))
+fn send(wire: &Wire, served: Served, haste: Haste) -> Pending {
+    wire.send_one(served, haste, |out| out.extend_from_slice(&command("A").bytes))
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
         for _ in 0..100 {
             let (wire, mut far, polls) = resting().await;
             let before = polls.load(Ordering::Relaxed);
-            let sent = send(&wire, Served::AsItComes, false);
+            let sent = send(&wire, Served::AsItComes, Haste::Awaited);
             while wire.is_awake() {
                 others += 1;
                 tokio::task::yield_now().await;
@@ -59,26 +59,53 @@ fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
 }
 
 #[test]
-fn an_answer_is_found_without_the_runtime() {
+fn it_reads_an_answer_of_which_the_runtime_has_not_told_it() {
     on_a_runtime(async {
+        let mut context = Context::from_waker(Waker::noop());
+        // As above: some of a hundred.
+        let mut found = 0;
         for _ in 0..100 {
             let (near, far) = streams().await;
-            let (stream, mut far) = (Stream::from(near), far.into_std().unwrap());
-            far.write_all(b"+OK\r\n").unwrap();
-            // Nothing is awaited between here and there, so nobody has told this thread of the bytes.
-            let mut window = Window::default();
-            while window.try_fill(&stream).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {}
-            assert_eq!(window.bytes(), b"+OK\r\n");
+            let (wire, mut driver) = Wire::new(Stream::from(near), None);
+            let mut far = far.into_std().unwrap();
+            assert!(Pin::new(&mut driver).poll(&mut context).is_pending());
+            let mut sent = send(&wire, Served::AsItComes, Haste::Awaited);
+            far.write_all(b":1\r\n").unwrap();
+            // Nothing is awaited here, so the runtime has not looked for news.
+            while wire.is_awake() {
+                assert!(Pin::new(&mut driver).poll(&mut context).is_pending());
+            }
+            found += usize::from(Pin::new(&mut sent).poll(&mut context).is_ready());
+        }
+        assert!(found > 0);
+    });
+}
+
+#[test]
+fn whoever_keeps_its_thread_after_sending_keeps_nobody_from_an_answer() {
+    let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let task = workers.spawn(async {
+        let (wire, far, _) = resting().await;
+        let mut far = far.into_std().unwrap();
+        let mut sent = send(&wire, Served::AsItComes, Haste::Awaited);
+        assert!(wire.is_awake());
+        far.write_all(b":1\r\n").unwrap();
+        let (begun, mut context) = (crate::clock::now(), Context::from_waker(Waker::noop()));
+        while Pin::new(&mut sent).poll(&mut context).is_pending() {
+            assert!(crate::clock::now().since(begun) < Duration::from_secs(10), "nobody reads it");
+            std::thread::yield_now();
         }
     });
+    workers.block_on(task).unwrap();
 }
 
 #[test]
 fn it_sleeps_where_nobody_is_in_a_hurry() {
     on_a_runtime(async {
-        let ways: [fn(&Wire) -> Pending; 3] = [
-            |wire| send(wire, Served::Last, false),
-            |wire| send(wire, Served::AsItComes, true),
+        let ways: [fn(&Wire) -> Pending; 4] = [
+            |wire| send(wire, Served::Last, Haste::Awaited),
+            |wire| send(wire, Served::AsItComes, Haste::AtOnce),
+            |wire| wire.send(&command("A")),
             |wire| wire.send(&["A", "B"].map(Command::new).into_iter().collect()),
         ];
         for way in ways {
@@ -88,10 +115,10 @@ fn it_sleeps_where_nobody_is_in_a_hurry() {
         }
         let (wire, _far, _) = resting().await;
         wire.stand_back();
-        let _sent = send(&wire, Served::AsItComes, false);
+        let _sent = send(&wire, Served::AsItComes, Haste::Awaited);
         assert!(!wire.is_awake());
         let (wire, _far, _) = resting().await;
-        let _sent = send(&wire, Served::AsItComes, false);
+        let _sent = send(&wire, Served::AsItComes, Haste::Awaited);
         assert!(wire.is_awake());
     });
 }
