@@ -208,7 +208,6 @@ impl Driver {
         }
         let mut state = self.shared.lock();
         let mut is_asked = true;
-        state.awake.answered();
         state.unheard_since = clock::now();
         for value in self.replies.drain(..) {
             let Some(place) = state.line.front_mut() else {
@@ -222,8 +221,12 @@ impl Driver {
             if place.left > 0 {
                 self.given.push((Arc::clone(&place.slot), value));
             } else if let Some(place) = state.line.pop_front() {
+                state.awaited -= usize::from(place.is_awaited);
                 self.given.push((place.slot, value));
             }
+        }
+        if state.awaited == 0 {
+            state.awake.answered();
         }
         drop(state);
         self.wakers.extend(self.given.drain(..).filter_map(|(slot, value)| slot.put(value)));

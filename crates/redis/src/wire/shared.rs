@@ -51,7 +51,7 @@ pub(crate) enum Served {
 pub(crate) enum Haste {
     /// It goes with the others that are under way, and so does the answer.
     None,
-    /// Somebody waits for this one answer: where nothing else is under way, the driver [stays awake](super::awake) for it.
+    /// Somebody waits for this one answer: where nobody waits for another, the driver [stays awake](super::awake) for it.
     Awaited,
     /// Nobody waits, and nobody may run here soon: it is written by the caller, with all that waits before it, unless the driver is
     /// just writing.
@@ -76,6 +76,8 @@ pub(super) struct State {
     pub(super) out: Vec<u8>,
     /// Who waits for the next answers, in order.
     pub(super) line: VecDeque<Place>,
+    /// How many of them are [awaited](Haste::Awaited).
+    pub(super) awaited: usize,
     /// When somebody began to wait, or the last answer came.
     pub(super) unheard_since: Moment,
     /// For callers that write; none where the driver alone can.
@@ -99,6 +101,7 @@ pub(super) struct Place {
     /// Whether there comes an answer first that is not for it.
     pub(super) skips_one: bool,
     pub(super) left: usize,
+    pub(super) is_awaited: bool,
     pub(super) slot: Arc<Slot>,
 }
 
@@ -180,26 +183,18 @@ impl Shared {
             state.out.extend_from_slice(PING);
         }
         write(&mut state.out);
-        if state.line.is_empty() {
-            state.unheard_since = clock::now();
-        }
-        state.line.push_back(Place { skips_one, left: count, slot: Arc::clone(&slot) });
+        let is_awaited = haste == Haste::Awaited && served == Served::AsItComes;
+        let stays_awake = state.stand(Place { skips_one, left: count, is_awaited, slot: Arc::clone(&slot) });
         if is_idle || state.is_full() || (haste == Haste::AtOnce && !state.writing) {
             state.write_now();
         }
         let is_written = state.out.is_empty();
-        let is_awaited = is_idle && is_written && haste == Haste::Awaited && served == Served::AsItComes;
-        let now = state.unheard_since;
-        if is_awaited && state.awake.begin(now) {
-            // It rests all the same: should this thread be kept busy, another can still have it read the answer.
-            let driver = state.resting.clone();
-            drop(state);
-            driver.iter().for_each(wake_behind_others);
-            return Some(slot);
-        }
-        let driver = if is_written { None } else { state.resting.take() };
+        // Only to look it is not woken at once: it would run on this thread or not at all, and this thread may be kept busy.
+        let looks = if is_written && stays_awake { state.resting.clone() } else { None };
+        let writes = if is_written { None } else { state.resting.take() };
         drop(state);
-        if let Some(driver) = driver {
+        looks.iter().for_each(wake_behind_others);
+        if let Some(driver) = writes {
             driver.wake();
         }
         Some(slot)
@@ -227,6 +222,24 @@ impl State {
     /// Whether nothing is under way, and the driver rests: running, it would write by itself what it finds.
     fn is_idle(&self) -> bool {
         self.line.is_empty() && self.out.is_empty() && !self.writing && self.resting.is_some()
+    }
+
+    /// Somebody comes into the line. Whether the driver is to stay awake for the answer; but for the release of a dropped guard, nothing
+    /// else is under way then.
+    fn stand(&mut self, place: Place) -> bool {
+        let mut stays_awake = false;
+        if self.line.len() < 2 {
+            let now = clock::now();
+            if self.line.is_empty() {
+                self.unheard_since = now;
+            }
+            let is_alone = place.is_awaited && self.awaited == 0;
+            // What is read by TLS alone cannot be looked for.
+            stays_awake = is_alone && self.writer.is_some() && self.awake.begin(now);
+        }
+        self.awaited += usize::from(place.is_awaited);
+        self.line.push_back(place);
+        stays_awake
     }
 
     fn is_full(&self) -> bool {

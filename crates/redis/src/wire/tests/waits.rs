@@ -117,8 +117,28 @@ fn it_sleeps_where_nobody_is_in_a_hurry() {
         wire.stand_back();
         let _sent = send(&wire, Served::AsItComes, Haste::Awaited);
         assert!(!wire.is_awake());
-        let (wire, _far, _) = resting().await;
-        let _sent = send(&wire, Served::AsItComes, Haste::Awaited);
-        assert!(wire.is_awake());
+    });
+}
+
+#[test]
+fn it_stays_awake_also_behind_a_release_that_nobody_waits_for() {
+    on_a_runtime(async {
+        for hastes in [&[Haste::Awaited][..], &[Haste::AtOnce, Haste::Awaited]] {
+            let (wire, mut far, _) = resting().await;
+            let sent: Vec<_> = hastes.iter().map(|haste| send(&wire, Served::AsItComes, *haste)).collect();
+            assert!(wire.is_awake(), "{hastes:?}");
+            for pending in sent {
+                far.write_all(b":1\r\n").await.unwrap();
+                assert_eq!(number(pending.await), 1);
+            }
+            assert!(!wire.is_awake());
+        }
+        // With two that wait, and with many releases, there is enough to do.
+        for hastes in [&[Haste::None, Haste::None, Haste::Awaited][..], &[Haste::AtOnce, Haste::AtOnce, Haste::Awaited]]
+        {
+            let (wire, _far, _) = resting().await;
+            let _sent: Vec<_> = hastes.iter().map(|haste| send(&wire, Served::AsItComes, *haste)).collect();
+            assert!(!wire.is_awake(), "{hastes:?}");
+        }
     });
 }
