@@ -1,8 +1,9 @@
 //! Whether the [driver](super::driver) of a connection stays awake for an answer (decision 0032).
 //!
-//! To fall asleep and to be woken takes longer than a server nearby needs for its answer, and as much of the processor. So when
-//! a command is sent whose answer somebody waits for, and nobody waits for another, the driver looks for the answer for a moment, whenever its runtime has nothing
-//! else to run. The [wire](super::shared) asks here when it sends, the driver before it rests. No clock in here.
+//! To fall asleep and to be woken takes longer than a server nearby needs for its answer, and nearly as much of the processor. So
+//! when a command is sent whose answer somebody waits for, and nobody waits for another, the driver looks for it for a moment,
+//! whenever its runtime has nothing else to run. The [wire](super::shared) asks here when it sends, the driver before it rests.
+//! No clock in here.
 //!
 //! # Invariants
 //! - It is awake for [`MOMENT`] at most, and for one answer at a time.
