@@ -68,8 +68,8 @@ impl Terms {
 
     /// For stores on a real clock: lengths that can be slept through.
     pub const REAL: Self = Self {
-        lease: Duration::from_millis(200),
-        window: Duration::from_millis(150),
+        lease: Duration::from_millis(500),
+        window: Duration::from_millis(400),
         long: Duration::from_secs(60),
         grace: Duration::from_millis(20),
         waiters: None,
