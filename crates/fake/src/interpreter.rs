@@ -10,8 +10,10 @@ use crate::commands::{Db, Outcome};
 use crate::structure;
 
 /// What a script may know of the world around it.
-pub const GLOBALS: [&str; 12] =
-    ["redis", "struct", "math", "string", "table", "ipairs", "pairs", "select", "type", "unpack", "KEYS", "ARGV"];
+pub const GLOBALS: [&str; 13] = [
+    "redis", "struct", "math", "string", "table", "ipairs", "pairs", "select", "type", "pcall", "unpack", "KEYS",
+    "ARGV",
+];
 
 pub(crate) fn install(lua: &Lua, db: &Rc<RefCell<Db>>) -> mlua::Result<()> {
     let redis = lua.create_table()?;

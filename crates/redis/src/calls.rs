@@ -15,7 +15,8 @@ use crate::announce;
 use crate::clock::{self, Written};
 use crate::codec::{Codec, How};
 use crate::renewals;
-use crate::topology::{Answered, Lane, Sent, unreadable};
+use crate::script::Script;
+use crate::topology::{Answered, Lane, Sent, load, unreadable};
 use crate::value::{Value, Wrong};
 use crate::wire::{Haste, Packed, Served};
 
@@ -33,6 +34,11 @@ impl Outcome {
     fn is_forgotten(&self) -> bool {
         matches!(&self.value, Value::Error(text) if text.starts_with("NOSCRIPT"))
     }
+
+    /// Whether the server did nothing for it among many: it has to be sent by itself.
+    fn is_left_out(&self) -> bool {
+        self.value == Value::Nil
+    }
 }
 
 /// What a script is asked.
@@ -43,6 +49,8 @@ pub(crate) enum Asked<'a> {
     Peek(&'a LockName),
     /// To renew many holds for the same lease.
     Renewals(Lease, &'a [(LockName, Op)]),
+    /// To know a script.
+    Load(Script),
 }
 
 impl Asked<'_> {
@@ -51,6 +59,7 @@ impl Asked<'_> {
             Self::Op(name, op) => codec.write(how, name, op, out),
             Self::Peek(name) => codec.write_peek(how, name, out),
             Self::Renewals(lease, asked) => codec.write_renewals(how, *lease, renewals::holds(asked), out),
+            Self::Load(script) => load(*script).write(out),
         }
     }
 }
@@ -135,6 +144,10 @@ fn conclude(
     if outcome.is_forgotten() {
         return Err(Box::pin(apply_whole(lane, name, op)));
     }
+    if outcome.is_left_out() {
+        lane.stand_back();
+        return Err(Box::pin(apply_apart(lane, name, op)));
+    }
     let result = read(&lane, &name, &op, outcome);
     if result.as_ref().is_ok_and(|reply| reply.body.waiters() > Some(0)) {
         lane.stand_back();
@@ -152,7 +165,8 @@ fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Option<Sent> {
     let floor = lane.shared.site.clock.floor(|| now);
     let write = |out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), out);
     let haste = if at_once { Haste::AtOnce } else { Haste::Awaited };
-    lane.send(now, written(floor, claims(op)), (served(op), haste), write)
+    let loose = if at_once { None } else { Codec::loose(op) };
+    lane.send(now, written(floor, claims(op)), (served(op), haste), loose.as_ref(), write)
 }
 
 // The lock goes to another process, which wants it at once; this one has others in line, and none of them gets it next.
@@ -164,10 +178,10 @@ async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, S
     apply(&lane, &[(name, op)]).await.pop().unwrap_or_else(|| Err(missing()))
 }
 
-/// Sends the script's text with it: the server has forgotten the script, and so did nothing.
+/// Sends the script's text with it: the server has forgotten the script, and so did nothing. The script for many is forgotten as well.
 async fn apply_whole(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
     let floor = lane.shared.site.clock.floor(clock::now);
-    let asked = [Asked::Op(&name, floored(&op, floor))];
+    let asked = [Asked::Load(Script::Bundle), Asked::Op(&name, floored(&op, floor))];
     let passed = pass(&lane, written(floor, claims(&op)), How::ByText, asked.iter()).await.pop();
     let reply = read(&lane, &name, &op, passed.unwrap_or_else(|| Err(missing()))?)?;
     settle_apart(Arc::clone(&lane), name.clone(), reply).await

@@ -18,7 +18,14 @@ macro_rules! engine {
     };
 }
 
-/// One script per operation, one for listings, and one for many renewals.
+// A fast path as a function, for a script that takes it for many locks.
+macro_rules! function {
+    ($name:literal, $part:literal) => {
+        concat!("local function ", $name, "(key, s, plain, numbers, from, card)\n", lua!($part), "end\n")
+    };
+}
+
+/// One script per operation, one for listings, one for many renewals, and one for many claims and releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Script {
     /// For [`Op::Acquire`](bandog_core::op::Op::Acquire).
@@ -43,11 +50,13 @@ pub enum Script {
     Peek,
     /// For many [`Op::Renew`](bandog_core::op::Op::Renew) at once.
     RenewAll,
+    /// For many [`Op::Acquire`](bandog_core::op::Op::Acquire) and [`Op::Release`](bandog_core::op::Op::Release) at once.
+    Bundle,
 }
 
 impl Script {
     /// All of them, for loading at once.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Acquire,
         Self::Renew,
         Self::Heartbeat,
@@ -59,15 +68,16 @@ impl Script {
         Self::Tend,
         Self::Peek,
         Self::RenewAll,
+        Self::Bundle,
     ];
 
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!(["acquire_head", "join"], ["audit", "claim", "acquire"]),
+            Self::Acquire => engine!(["alone", "acquire_head", "join"], ["audit", "claim", "acquire"]),
             Self::Renew => engine!(["renew_fast", "renew_head", "renew_line"], ["renew"]),
             Self::Heartbeat => engine!([], ["heartbeat"]),
-            Self::Release => engine!(["release_head", "hand_off"], ["audit", "claim", "release"]),
+            Self::Release => engine!(["alone", "release_head", "hand_off"], ["audit", "claim", "release"]),
             Self::Upgrade => engine!([], ["audit", "claim", "upgrade"]),
             Self::Downgrade => engine!([], ["downgrade"]),
             Self::Revoke => engine!([], ["audit", "revoke"]),
@@ -75,6 +85,14 @@ impl Script {
             Self::Tend => engine!([], ["tend"]),
             Self::Peek => lua!("clock", "open", "state", "holders", "queue", "audit", "view", "peek"),
             Self::RenewAll => lua!("clock", "renew_fast", "renew_all"),
+            Self::Bundle => {
+                concat!(
+                    lua!("clock"),
+                    function!("claim", "acquire_head"),
+                    function!("release", "release_head"),
+                    lua!("bundle")
+                )
+            }
         }
     }
 
@@ -92,6 +110,7 @@ impl Script {
             Self::Tend => "tend",
             Self::Peek => "peek",
             Self::RenewAll => "renew_all",
+            Self::Bundle => "bundle",
         }
     }
 }

@@ -14,14 +14,16 @@ use std::time::Duration;
 
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
+use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
-use bandog_core::op::{Op, RecordView, Renew, Reply, Target};
+use bandog_core::op::{Claim, Op, RecordView, Release, Renew, Reply, Target};
 use bandog_core::store::Push;
 use bandog_core::time::RunId;
 
 use crate::keys::{Keys, inbox_digits};
 use crate::script::Script;
 use crate::value::{Items, Value, Wrong};
+use crate::wire::Loose;
 
 use pack::Pack;
 pub(crate) use sink::How;
@@ -109,6 +111,27 @@ impl Codec {
         let mut bytes = Bytes::begin(how, Script::Peek, out);
         self.put_peek(name, &mut bytes);
         bytes.done();
+    }
+
+    /// What a bundle takes of [`Codec::command`], if the fast path of its script may fit and it can wait for others.
+    pub(crate) fn loose(op: &Op) -> Option<Loose> {
+        // From the retention to what acquire_head.lua and release_head.lua look at.
+        let (kind, numbers) = match op {
+            Op::Acquire(Claim { mode: Mode::Exclusive, after: None, .. }) => (1, 12..53),
+            Op::Release(Release { not_after: None, again: None, .. }) => (0, 12..38),
+            _ => return None,
+        };
+        Some(Loose { together: sink::alone(Script::Bundle), kind, numbers })
+    }
+
+    /// The call that applies `op` among many, here alone; nothing is its answer where it has to be applied by itself. None for an
+    /// operation that always goes by itself.
+    pub fn bundled(&self, name: &LockName, op: &Op) -> Option<Call> {
+        let loose = Self::loose(op)?;
+        let Call { key, args, .. } = self.call(name, op);
+        let mut packed = Vec::new();
+        loose.pack(&args[0], &args[1], &mut packed);
+        Some(Call { script: Script::Bundle, key, args: vec![packed] })
     }
 
     /// Writes one command that renews many holds for the same lease, as far as they need nothing but that.

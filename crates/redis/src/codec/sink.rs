@@ -75,7 +75,7 @@ impl Sink for Bytes<'_> {
 }
 
 /// A [`head`] without its last word.
-fn alone(script: Script) -> &'static [u8] {
+pub(super) fn alone(script: Script) -> &'static [u8] {
     let head = head(script);
     head.strip_suffix(ONE).unwrap_or(head)
 }

@@ -5,7 +5,7 @@
 -- ARGV[2]  its card: holder id (16 secret bytes, 8 of sequence), inbox (16 hex digits), public id (8 bytes), who
 -- returns  at and stamp, packed: granted for the whole lease, nobody waits. Else at, more, the verdict (see enter.lua)
 -- cost     4 redis.calls in all (TIME, MGET, SET, PEXPIREAT), 5 when there is no record (HGET and EXISTS, one SET)
-local retention, longest, mode, lease, not_after, ballot = struct.unpack('>I8I8BI8I8I8', ARGV[1], 13)
+local retention, longest, mode, lease, not_after, ballot = struct.unpack('>I8I8BI8I8I8', numbers, from)
 if mode == 0 and lease <= longest and not_after >= now and (plain or not s) then
   local last, seen, expires, late, n = 0, 0, now + 1, 0, 0
   if s then
@@ -31,7 +31,7 @@ if mode == 0 and lease <= longest and not_after >= now and (plain or not s) then
     end
     expires = expires + retention
     local record = struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8c0', stamp, now, expires, not_after, 1, 0,
-      till, 0, 0, 0, stamp, us, not_after, lease, ARGV[2])
+      till, 0, 0, 0, stamp, us, not_after, lease, card)
     if s then
       -- To take an end away and give another costs more than to move it.
       redis.call('SET', key, record, 'KEEPTTL')

@@ -6,8 +6,8 @@
 -- returns  at: released, nothing left over. Else at, more, what parted (1 hold, 2 place, 0 nothing), then the
 --          verdict on the claim if there is one; behind nothing, at the end, the audit if there is one
 -- cost     4 redis.calls in all (TIME, MGET, PEXPIREAT, SET); PEXPIREAT comes first so that it works without memory
-local retention, longest, named, not_after, again = struct.unpack('>I8I8BI8B', ARGV[1], 13)
-if named == 0 and again == 0 and plain and string.find(s, ARGV[2], 84, true) == 84 then
+local retention, longest, named, not_after, again = struct.unpack('>I8I8BI8B', numbers, from)
+if named == 0 and again == 0 and plain and string.find(s, card, 84, true) == 84 then
   local last, seen, expires, _, _, _, till = struct.unpack('>I8I8I8I8I4BI8', s)
   if expires > now and seen <= now and till > now then
     expires = now + retention

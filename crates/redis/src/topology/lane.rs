@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{self, Written};
 use crate::store::Shared;
-use crate::wire::{Answers, Command, Haste, Packed, Pending, Served};
+use crate::wire::{Answers, Command, Haste, Loose, Packed, Pending, Served};
 
 use super::asking::Asking;
 use super::checks::random;
@@ -145,11 +145,16 @@ impl Lane {
         now: Moment,
         written: Written,
         (served, haste): (Served, Haste),
+        loose: Option<&Loose>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
-        Some(Sent { replies: link.start_one(served, haste, write), count: 1, run: link.run, at: now, opening })
+        let replies = match loose {
+            Some(loose) => link.start_loose(loose, write),
+            None => link.start_one(served, haste, write),
+        };
+        Some(Sent { replies, count: 1, run: link.run, at: now, opening })
     }
 
     /// Waits for the answers to what was sent.

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::script::Script;
 use crate::store::Site;
 use crate::value::Value;
-use crate::wire::{Broken, Command, Ear, Haste, Packed, Pending, Route, Served, Wire};
+use crate::wire::{Broken, Command, Ear, Haste, Loose, Packed, Pending, Route, Served, Wire};
 
 use super::checks::Facts;
 use super::classify::unreached;
@@ -85,6 +85,11 @@ impl Link {
     /// The same for one command, which is written where it is sent from.
     pub(crate) fn start_one(&self, served: Served, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
         self.wire.send_one(served, haste, write)
+    }
+
+    /// The same for one that may reach the server in one call with others.
+    pub(crate) fn start_loose(&self, loose: &Loose, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.wire.send_loose(loose, write)
     }
 
     /// Somebody waits for a lock: the cores are wanted elsewhere.

@@ -2,6 +2,7 @@
 //! that are seldom sent are built first.
 
 use std::io::Write;
+use std::ops::Range;
 
 const END: &[u8] = b"\r\n";
 
@@ -71,6 +72,20 @@ fn head(out: &mut Vec<u8>, start: usize, sign: u8, counted: usize) {
     }
 }
 
+/// The number behind the sign at `at`, and where its line ends. Nothing if there is none.
+pub(super) fn counted(out: &[u8], at: usize) -> Option<(usize, usize)> {
+    let digits = out.get(at + 1..)?;
+    let length = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    let number = digits[..length].iter().fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
+    Some((number, at + 1 + length + END.len()))
+}
+
+/// Where the argument at `at` stands, encoded and as it is. Nothing if there is none.
+pub(super) fn argument(out: &[u8], at: usize) -> Option<(Range<usize>, Range<usize>)> {
+    let (length, start) = counted(out, at)?;
+    Some((at..start + length + END.len(), start..start + length))
+}
+
 /// One command, built word by word.
 #[derive(Clone)]
 pub(crate) struct Command {
@@ -91,6 +106,11 @@ impl Command {
 
     pub(crate) fn number(self, number: u64) -> Self {
         self.arg(number.to_string())
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        number(out, b'*', self.count);
+        out.extend_from_slice(&self.arguments);
     }
 }
 
@@ -123,12 +143,7 @@ impl Packed {
 
 impl Extend<Command> for Packed {
     fn extend<T: IntoIterator<Item = Command>>(&mut self, commands: T) {
-        for Command { count, arguments } in commands {
-            self.add(|out| {
-                number(out, b'*', count);
-                out.extend_from_slice(&arguments);
-            });
-        }
+        commands.into_iter().for_each(|command| self.add(|out| command.write(out)));
     }
 }
 

@@ -15,6 +15,7 @@ use crate::value::Value;
 
 use super::Broken;
 use super::awake::wake_behind_others;
+use super::bundle::untie;
 use super::reply::{Parser, Told};
 use super::shared::{Shared, empty};
 use super::slot::Slot;
@@ -217,12 +218,16 @@ impl Driver {
             if std::mem::take(&mut place.skips_one) {
                 continue;
             }
+            if place.tied > 1 {
+                let count = place.tied;
+                self.given.extend(untie(value, count).into_iter().filter_map(|value| Some((state.leave()?, value))));
+                continue;
+            }
             place.left -= 1;
             if place.left > 0 {
                 self.given.push((Arc::clone(&place.slot), value));
-            } else if let Some(place) = state.line.pop_front() {
-                state.awaited -= usize::from(place.is_awaited);
-                self.given.push((place.slot, value));
+            } else if let Some(slot) = state.leave() {
+                self.given.push((slot, value));
             }
         }
         if state.awaited == 0 {

@@ -11,6 +11,7 @@
 //! | `command`, `reply` | commands as bytes, and bytes as answers; no I/O |
 //! | `slot` | where an answer is waited for |
 //! | `shared` | what callers and the driver share: the buffer and the line |
+//! | `bundle` | commands of many callers that reach the server as one |
 //! | `driver` | the task that reads, and writes what callers left to it |
 //! | `awake` | whether it stays awake for an answer |
 //! | `route`, `socket`, `tls` | the way to a server: address, login, certificates, and the stream |
@@ -25,6 +26,7 @@
 
 mod awake;
 mod broken;
+mod bundle;
 mod command;
 mod driver;
 mod reply;
@@ -35,6 +37,7 @@ mod socket;
 mod tls;
 
 pub(crate) use broken::Broken;
+pub(crate) use bundle::Loose;
 pub(crate) use command::{Command, Frame, Packed};
 pub(crate) use driver::{Ear, Heard};
 pub(crate) use reply::{Parser, Told};

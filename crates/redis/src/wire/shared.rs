@@ -2,8 +2,8 @@
 //!
 //! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it. Where others are under
 //! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it, and so does
-//! whoever is about to do something else (a guard that is dropped, decision 0026): the driver, woken by it, could not run before. A
-//! command that is to be [served last](Served::Last) goes out behind a PING whose answer nobody hears (decision 0028).
+//! whoever is about to do something else (a guard that is dropped, decision 0026): the driver, woken by it, could not run before. What
+//! waits there may be [tied](super::bundle) to reach the server as one call. A command that is to be [served last](Served::Last) goes out behind a PING whose answer nobody hears (decision 0028).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,6 +17,7 @@ use bandog_core::time::Moment;
 use crate::clock;
 
 use super::awake::{Awake, wake_behind_others};
+use super::bundle::{Loose, Row};
 use super::command::Packed;
 use super::driver::{Driver, Ear};
 use super::slot::{Pending, Slot};
@@ -74,6 +75,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     /// To be written, in order.
     pub(super) out: Vec<u8>,
+    /// Those at its end that may be tied together.
+    row: Row,
     /// Who waits for the next answers, in order.
     pub(super) line: VecDeque<Place>,
     /// How many of them are [awaited](Haste::Awaited).
@@ -101,6 +104,8 @@ pub(super) struct Place {
     /// Whether there comes an answer first that is not for it.
     pub(super) skips_one: bool,
     pub(super) left: usize,
+    /// How many in the line, from here on, get their answer with this one.
+    pub(super) tied: usize,
     pub(super) is_awaited: bool,
     pub(super) slot: Arc<Slot>,
 }
@@ -115,19 +120,31 @@ impl Wire {
 
     /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
     pub(crate) fn send_one(&self, served: Served, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, (served, haste), write)
+        self.put(1, (served, haste), None, write)
+    }
+
+    /// The same for one whose answer is awaited, and which may reach the server in one call with others. Its answer is
+    /// [nothing](crate::value::Value::Nil) if it has to be sent by itself.
+    pub(crate) fn send_loose(&self, loose: &Loose, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, (Served::AsItComes, Haste::Awaited), Some(loose), write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.put(commands.count(), (Served::AsItComes, Haste::None), |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), (Served::AsItComes, Haste::None), None, |out| out.extend_from_slice(&commands.bytes))
     }
 
-    fn put(&self, count: usize, how: (Served, Haste), write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+    fn put(
+        &self,
+        count: usize,
+        how: (Served, Haste),
+        loose: Option<&Loose>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Pending {
         if count == 0 {
             return Pending::unasked();
         }
-        match self.0.0.send(count, how, write) {
+        match self.0.0.send(count, how, loose, write) {
             Some(slot) => Pending::at(slot, self.clone()),
             None => Pending::unsent(),
         }
@@ -143,7 +160,9 @@ impl Wire {
 
     /// Somebody waits for a lock: the next answers come without anybody staying awake for them.
     pub(crate) fn stand_back(&self) {
-        self.0.0.lock().awake.stand_back();
+        let mut state = self.0.0.lock();
+        state.awake.stand_back();
+        state.row.stand_apart();
     }
 
     /// Whether nothing is under way.
@@ -170,6 +189,7 @@ impl Shared {
         &self,
         count: usize,
         (served, haste): (Served, Haste),
+        loose: Option<&Loose>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Arc<Slot>> {
         let slot = Slot::new(count);
@@ -182,9 +202,11 @@ impl Shared {
         if skips_one {
             state.out.extend_from_slice(PING);
         }
-        write(&mut state.out);
+        // What is written at once stands alone.
+        let loose = loose.filter(|_| state.row.takes() && !is_idle);
+        state.write(loose, write);
         let is_awaited = haste == Haste::Awaited && served == Served::AsItComes;
-        let stays_awake = state.stand(Place { skips_one, left: count, is_awaited, slot: Arc::clone(&slot) });
+        let stays_awake = state.stand(Place { skips_one, left: count, tied: 1, is_awaited, slot: Arc::clone(&slot) });
         if is_idle || state.is_full() || (haste == Haste::AtOnce && !state.writing) {
             state.write_now();
         }
@@ -206,6 +228,7 @@ impl Shared {
         state.ended = true;
         state.writer = None;
         state.out = Vec::new();
+        state.row.clear();
         let (line, resting) = (std::mem::take(&mut state.line), state.resting.take());
         drop(state);
         drop(resting);
@@ -222,6 +245,30 @@ impl State {
     /// Whether nothing is under way, and the driver rests: running, it would write by itself what it finds.
     fn is_idle(&self) -> bool {
         self.line.is_empty() && self.out.is_empty() && !self.writing && self.resting.is_some()
+    }
+
+    /// Puts a command into the buffer.
+    fn write(&mut self, loose: Option<&Loose>, write: impl FnOnce(&mut Vec<u8>)) {
+        if loose.is_none() || self.row.is_full() {
+            self.tie(self.out.len());
+        }
+        let start = self.out.len();
+        write(&mut self.out);
+        let Some(loose) = loose else { return };
+        if !self.row.join(&self.out, start, loose) {
+            let length = self.out.len() - start;
+            self.tie(start);
+            self.row.join(&self.out, self.out.len() - length, loose);
+        }
+    }
+
+    /// Has those that may be tied, which end at `end`, reach the server as one.
+    fn tie(&mut self, end: usize) {
+        let count = self.row.tie(&mut self.out, end);
+        let first = self.line.len().checked_sub(count).and_then(|at| self.line.get_mut(at));
+        if let Some(first) = first.filter(|_| count > 1) {
+            first.tied = count;
+        }
     }
 
     /// Somebody comes into the line. Whether the driver is to stay awake for the answer; but for the release of a dropped guard, nothing
@@ -242,12 +289,20 @@ impl State {
         stays_awake
     }
 
+    /// Whoever is first in the line has its last answer.
+    pub(super) fn leave(&mut self) -> Option<Arc<Slot>> {
+        let place = self.line.pop_front()?;
+        self.awaited -= usize::from(place.is_awaited);
+        Some(place.slot)
+    }
+
     fn is_full(&self) -> bool {
         self.out.len() >= FULL && !self.writing
     }
 
     /// Writes what the socket takes now. What it does not take, also because it is broken, is left to the driver.
     fn write_now(&mut self) {
+        self.tie(self.out.len());
         let Some(writer) = &self.writer else { return };
         if let Ok(written) = writer.try_write(&self.out) {
             self.out.drain(..written.min(self.out.len()));
@@ -259,6 +314,7 @@ impl State {
 
     /// Gives the bytes to whoever writes them, for an empty buffer.
     pub(super) fn take_out(&mut self, empty: Vec<u8>) -> Vec<u8> {
+        self.tie(self.out.len());
         std::mem::replace(&mut self.out, empty)
     }
 }

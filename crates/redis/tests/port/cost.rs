@@ -83,6 +83,26 @@ fn among_many_a_renewal_is_one_call_and_whoever_looks_makes_two_more() {
     }
 }
 
+#[test]
+fn among_many_a_claim_and_a_release_make_two_calls_each() {
+    let (fake, codec, client) = (Fake::new(), Codec::new(Keys::default(), Limits::default()), client(1));
+    let claims = [0, 1].map(|_| claim(&client, 2_000));
+    // The clock and the reading are for all of them together.
+    let steps = [
+        ("claim, absent", Op::Acquire(claims[0].clone()), 4),
+        ("release", release(claims[0].id), 4),
+        ("claim, released before", Op::Acquire(claims[1].clone()), 4),
+        ("claim, held: left as it is", Op::Acquire(claims[0].clone()), 2),
+        ("release by another: left as it is", release(claims[0].id), 2),
+    ];
+    for (at, (what, op, made)) in (1_000_000..).step_by(1_000).zip(steps) {
+        fake.set_micros(at);
+        let answer = fake.run(&codec.bundled(&name(1), &op).expect("it may go with others"));
+        assert_eq!(answer == Value::Array(vec![Value::Nil]), made == 2, "{what}: {answer:?}");
+        assert_eq!(fake.calls(), made, "{what}");
+    }
+}
+
 /// A server with everything loaded, measured by its own count of processor time.
 struct Bench {
     _server: Server,

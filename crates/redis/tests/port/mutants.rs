@@ -15,7 +15,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-const MISTAKES: [(&str, &str); 77] = [
+const MISTAKES: [(&str, &str); 79] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
@@ -32,6 +32,9 @@ const MISTAKES: [(&str, &str); 77] = [
     ("ends = math.min(ends, asked", "ends = math.max(0, asked"),
     ("/ 1000) + left - behind)", "/ 1000) + left)"),
     ("last, now, ends + behind, late", "last, now, ends, late"),
+    // among many
+    ("not s and kind == 1 and redis.call('EXISTS', key) == 0", "not s and kind == 1"),
+    ("answers[place] = fits and answer or false", "answers[place] = now"),
     // a string, or a hash
     ("large == 0 and string.byte(f.get('h1'), 9) == 0", "large == 0"),
     ("if s and fresh then", "if s and not r.known then"),

@@ -92,7 +92,8 @@ fn what_a_dropped_guard_gives_back_is_there_for_the_next_claim() {
     pairs(PAIRS, TOGETHER);
     // A claim that overtook the release before it would stand in line behind itself, and be told that it holds.
     assert_eq!(calls(&server, "publish"), pushes);
-    assert!(calls(&server, "evalsha") >= scripts + 2 * PAIRS * (1 + TOGETHER) - 1 - TOGETHER);
+    // Claims may go many in a call; each release of a dropped guard is one.
+    assert!(calls(&server, "evalsha") >= scripts + PAIRS * (1 + TOGETHER) - 1 - TOGETHER);
 }
 
 #[test]

@@ -34,6 +34,14 @@ pub(crate) fn on_a_server<F: Future<Output = ()>>(test: impl FnOnce(Arc<Server>)
     if_possible(async { test(Arc::new(Server::start())).await });
 }
 
+/// The same on one thread: connections are served only while the test waits.
+pub(crate) fn on_one_thread<F: Future<Output = ()>>(test: impl FnOnce(Arc<Server>) -> F) {
+    if !is_missing() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { test(Arc::new(Server::start())).await });
+    }
+}
+
 /// Runs a test that starts servers, or says loudly why not. For [`bandog_conformance::suite!`], too.
 pub(crate) fn if_possible<F: Future<Output = ()>>(test: F) {
     if !is_missing() {

@@ -17,8 +17,17 @@ pub(super) struct Scene {
     pub(super) before: Vec<Op>,
     /// The request; nothing for a listing.
     pub(super) op: Option<Op>,
-    /// Whether it is asked for twice, in one batch.
-    pub(super) twice: bool,
+    pub(super) company: Company,
+}
+
+/// With whom a request goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Company {
+    Alone,
+    /// With itself, in one batch.
+    Twice,
+    /// With a claim for another lock, while something is under way: both reach the server as one call.
+    Another,
 }
 
 /// Everybody of a scene: the same ids each time, so that records can be compared.
@@ -99,9 +108,20 @@ pub(super) fn scenes(script: Script, store: &RedisStore) -> Vec<Scene> {
             let renew = Op::Renew(Renew::new(ann.id, Lease::new(ms(30_000)).unwrap()));
             vec![("a hold, twice", after(&[&ann], renew))]
         }
+        // Claims and releases that wait together run it.
+        Script::Bundle => vec![
+            ("a free lock, and another", free(Op::Acquire(ann))),
+            ("a hold, and another lock", {
+                let ann = cast.claim(&cast.ann, Mode::Exclusive);
+                after(&[&ann], release(ann.id, None))
+            }),
+        ],
+    };
+    let company = match script {
+        Script::RenewAll => Company::Twice,
+        Script::Bundle => Company::Another,
+        _ => Company::Alone,
     };
     let op = |op: Op| Some(op).filter(|_| script != Script::Peek);
-    list.into_iter()
-        .map(|(title, (before, asked))| Scene { title, before, op: op(asked), twice: script == Script::RenewAll })
-        .collect()
+    list.into_iter().map(|(title, (before, asked))| Scene { title, before, op: op(asked), company }).collect()
 }

@@ -1,0 +1,160 @@
+//! Commands that reach the other end as one: which of them, in which order, and who gets what of the answer.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::value::Value;
+use crate::wire::bundle::{CONTENDED, MOST};
+use crate::wire::{Answers, Loose, Pending, Wire};
+
+use super::{command, ends, on_a_runtime};
+
+const LOOSE: Loose = Loose { together: b"$4\r\nCALL\r\n$4\r\nmany\r\n", kind: 7, numbers: 1..3 };
+
+/// `CALL one 1 key abcd body`, of which `bc` and the body go into a bundle.
+fn alone(key: &str, body: &str) -> String {
+    let words = ["CALL", "one", "1", key, "abcd", body];
+    words.iter().fold("*6\r\n".to_owned(), |text, word| format!("{text}${}\r\n{word}\r\n", word.len()))
+}
+
+fn tied(entries: &[(&str, &str)]) -> String {
+    let length = |body: &str| ["\0", "\u{1}", "\u{2}", "\u{3}"][body.len()];
+    let packed: String = entries.iter().map(|(_, body)| format!("\u{7}\0{}bc{body}", length(body))).collect();
+    let keys = entries.iter().map(|(key, _)| (*key).to_owned());
+    let words =
+        ["CALL", "many"].map(str::to_owned).into_iter().chain([entries.len().to_string()]).chain(keys).chain([packed]);
+    let head = format!("*{}\r\n", entries.len() + 4);
+    words.fold(head, |text, word| format!("{text}${}\r\n{word}\r\n", word.len()))
+}
+
+fn send(wire: &Wire, key: &str, body: &str) -> Pending {
+    wire.send_loose(&LOOSE, |out| out.extend_from_slice(alone(key, body).as_bytes()))
+}
+
+/// A wire with a command under way, and the other end, which has read it.
+async fn busy() -> (Wire, TcpStream, Pending) {
+    let (wire, mut far) = ends(None).await;
+    let first = wire.send(&command("A"));
+    arrive(&mut far, "*1\r\n$1\r\nA\r\n").await;
+    (wire, far, first)
+}
+
+async fn arrive(far: &mut TcpStream, expected: &str) {
+    let mut bytes = vec![0; expected.len()];
+    far.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&bytes), expected);
+}
+
+async fn value(pending: Pending) -> Value {
+    match pending.await.unwrap() {
+        Answers::One(value) => value,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_waits_together_goes_as_one_and_each_gets_its_own_answer() {
+    on_a_runtime(async {
+        let (wire, mut far, first) = busy().await;
+        let sent = [("k1", "x"), ("k2", "yy"), ("k3", "zzz")].map(|(key, body)| send(&wire, key, body));
+        arrive(&mut far, &tied(&[("k1", "x"), ("k2", "yy"), ("k3", "zzz")])).await;
+        far.write_all(b"+a\r\n*3\r\n:1\r\n$-1\r\n:3\r\n").await.unwrap();
+        value(first).await;
+        for (pending, expected) in sent.into_iter().zip([Value::Int(1), Value::Nil, Value::Int(3)]) {
+            assert_eq!(value(pending).await, expected);
+        }
+    });
+}
+
+#[test]
+fn one_that_is_alone_goes_as_it_is() {
+    on_a_runtime(async {
+        let (wire, mut far, _first) = busy().await;
+        let sent = send(&wire, "k", "x");
+        arrive(&mut far, &alone("k", "x")).await;
+        far.write_all(b"+a\r\n:5\r\n").await.unwrap();
+        assert_eq!(value(sent).await, Value::Int(5));
+        let idle = send(&wire, "k", "x");
+        arrive(&mut far, &alone("k", "x")).await;
+        far.write_all(b":6\r\n").await.unwrap();
+        assert_eq!(value(idle).await, Value::Int(6));
+    });
+}
+
+#[test]
+fn whatever_stands_between_them_keeps_its_place() {
+    on_a_runtime(async {
+        let (wire, mut far, first) = busy().await;
+        let mut sent = vec![send(&wire, "k1", "a"), send(&wire, "k2", "b")];
+        sent.push(wire.send(&command("B")));
+        sent.extend([send(&wire, "k3", "c"), send(&wire, "k4", "d")]);
+        let middle = "*1\r\n$1\r\nB\r\n";
+        arrive(&mut far, &[&tied(&[("k1", "a"), ("k2", "b")]), middle, &tied(&[("k3", "c"), ("k4", "d")])].concat())
+            .await;
+        far.write_all(b"+a\r\n*2\r\n:0\r\n:1\r\n:2\r\n*2\r\n:3\r\n:4\r\n").await.unwrap();
+        value(first).await;
+        for (pending, expected) in sent.into_iter().zip(0..) {
+            assert_eq!(value(pending).await, Value::Int(expected));
+        }
+    });
+}
+
+#[test]
+fn no_key_stands_twice_in_one() {
+    on_a_runtime(async {
+        let (wire, mut far, first) = busy().await;
+        let sent = [("k1", "a"), ("k2", "b"), ("k1", "c"), ("k3", "d")].map(|(key, body)| send(&wire, key, body));
+        arrive(&mut far, &(tied(&[("k1", "a"), ("k2", "b")]) + &tied(&[("k1", "c"), ("k3", "d")]))).await;
+        far.write_all(b"+a\r\n*2\r\n:0\r\n:1\r\n*2\r\n:2\r\n:3\r\n").await.unwrap();
+        value(first).await;
+        for (pending, expected) in sent.into_iter().zip(0..) {
+            assert_eq!(value(pending).await, Value::Int(expected));
+        }
+    });
+}
+
+#[test]
+fn a_bundle_is_bounded() {
+    on_a_runtime(async {
+        let (wire, mut far, _first) = busy().await;
+        let keys: Vec<String> = (0..MOST + 2).map(|at| format!("k{at}")).collect();
+        let _sent: Vec<_> = keys.iter().map(|key| send(&wire, key, "x")).collect();
+        let entries: Vec<_> = keys.iter().map(|key| (key.as_str(), "x")).collect();
+        let (most, rest) = entries.split_at(MOST);
+        arrive(&mut far, &(tied(most) + &tied(rest))).await;
+    });
+}
+
+#[test]
+fn while_somebody_waits_for_a_lock_nothing_is_tied() {
+    on_a_runtime(async {
+        let (wire, mut far, _first) = busy().await;
+        wire.stand_back();
+        let mut sent = Vec::new();
+        for at in 0..CONTENDED / 2 {
+            sent.extend(["a", "b"].map(|body| send(&wire, &format!("{body}{at}"), body)));
+            arrive(&mut far, &(alone(&format!("a{at}"), "a") + &alone(&format!("b{at}"), "b"))).await;
+        }
+        sent.extend([send(&wire, "k1", "a"), send(&wire, "k2", "b")]);
+        arrive(&mut far, &tied(&[("k1", "a"), ("k2", "b")])).await;
+    });
+}
+
+#[test]
+fn what_is_refused_to_all_is_asked_by_each() {
+    on_a_runtime(async {
+        let (wire, mut far, _first) = busy().await;
+        let two = |at: u8| [send(&wire, "k1", "a"), send(&wire, "k2", &at.to_string())];
+        let (refused, forgotten, short) = (two(1), two(2), two(3));
+        far.write_all(b"+a\r\n-NOPERM no\r\n-NOSCRIPT which\r\n*1\r\n:1\r\n").await.unwrap();
+        for pending in refused {
+            assert_eq!(value(pending).await, Value::Nil);
+        }
+        for pending in forgotten {
+            assert_eq!(value(pending).await, Value::Error("NOSCRIPT which".to_owned()));
+        }
+        for pending in short {
+            assert_eq!(value(pending).await, Value::Array(vec![Value::Int(1)]), "no answer of ours");
+        }
+    });
+}
