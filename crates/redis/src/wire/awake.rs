@@ -1,12 +1,12 @@
 //! Whether the [driver](super::driver) of a connection stays awake for an answer (decision 0032).
 //!
 //! To fall asleep and to be woken takes longer than a server nearby needs for its answer, and nearly as much of the processor. So
-//! when a command is sent whose answer somebody waits for, and nobody waits for another, the driver looks for it for a moment,
-//! whenever its runtime has nothing else to run. The [wire](super::shared) asks here when it sends, the driver before it rests.
+//! when a command is sent whose answer somebody waits for, the driver looks for it for a moment, whenever its runtime has nothing
+//! else to run. The [wire](super::shared) asks here when it sends, the driver before it rests.
 //! No clock in here.
 //!
 //! # Invariants
-//! - It is awake for [`MOMENT`] at most, and for one answer at a time.
+//! - It is awake for [`MOMENT`] at most after a command was sent, or an answer came and others are waited for.
 //! - Each time in vain it lets twice as many answers come by themselves before it tries again, up to [`MOST`]: a server that is
 //!   further away is not waited for like this, but for one answer in a thousand.
 //! - While others wait for a lock it sleeps: whoever is handed the lock needs the core.
@@ -39,7 +39,7 @@ pub(super) struct Awake {
 }
 
 impl Awake {
-    /// Something was sent whose answer is all that is waited for. Whether to stay awake for it.
+    /// Something was sent whose answer is waited for. Whether to stay awake for it.
     pub(super) fn begin(&mut self, now: Moment) -> bool {
         if self.left > 0 {
             self.left -= 1;
@@ -49,10 +49,11 @@ impl Awake {
         true
     }
 
-    /// There was an answer.
-    pub(super) fn answered(&mut self) {
-        if self.until.take().is_some() {
+    /// There was an answer; since `next` another is waited for, or none is.
+    pub(super) fn answered(&mut self, next: Option<Moment>) {
+        if self.until.is_some() {
             self.pause /= 2;
+            self.until = next.map(|now| now + MOMENT);
         }
     }
 
@@ -104,7 +105,7 @@ mod tests {
             while passed < takes && awake.looks_again(|| start + passed) {
                 passed += STEP;
             }
-            awake.answered();
+            awake.answered(None);
         }
         tried
     }
@@ -122,6 +123,19 @@ mod tests {
         assert!(awake.looks_again(|| start + MOMENT - STEP));
         assert!(!awake.looks_again(|| start + MOMENT));
         assert!(!awake.looks_again(|| start), "once asleep it sleeps");
+    }
+
+    #[test]
+    fn it_goes_on_for_the_next_answer() {
+        let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
+        assert!(awake.begin(start));
+        let later = start + MOMENT - STEP;
+        awake.answered(Some(later));
+        assert!(awake.looks_again(|| later + MOMENT - STEP));
+        awake.answered(None);
+        assert!(!awake.looks_again(|| later), "nothing is waited for");
+        awake.answered(Some(later));
+        assert!(!awake.looks_again(|| later), "an answer wakes nobody who sleeps");
     }
 
     #[test]

@@ -209,7 +209,8 @@ impl Driver {
         }
         let mut state = self.shared.lock();
         let mut is_asked = true;
-        state.unheard_since = clock::now();
+        let now = clock::now();
+        state.unheard_since = now;
         for value in self.replies.drain(..) {
             let Some(place) = state.line.front_mut() else {
                 is_asked = false;
@@ -230,9 +231,8 @@ impl Driver {
                 self.given.push((slot, value));
             }
         }
-        if state.awaited == 0 {
-            state.awake.answered();
-        }
+        let next = (state.awaited > 0).then_some(now);
+        state.awake.answered(next);
         drop(state);
         self.wakers.extend(self.given.drain(..).filter_map(|(slot, value)| slot.put(value)));
         self.wakers.drain(..).for_each(Waker::wake);

@@ -24,7 +24,7 @@ use super::slot::{Pending, Slot};
 use super::socket::{Stream, Writer};
 
 /// So many bytes are worth a write of their own: the server has begun with them while others are still being written.
-const FULL: usize = 8 << 10;
+const FULL: usize = 4 << 10;
 
 /// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
 const KEPT: usize = 64 << 10;
@@ -52,7 +52,7 @@ pub(crate) enum Served {
 pub(crate) enum Haste {
     /// It goes with the others that are under way, and so does the answer.
     None,
-    /// Somebody waits for this one answer: where nobody waits for another, the driver [stays awake](super::awake) for it.
+    /// Somebody waits for the answer: the driver may [stay awake](super::awake) for it.
     Awaited,
     /// Nobody waits, and nobody may run here soon: it is written by the caller, with all that waits before it, unless the driver is
     /// just writing.
@@ -271,20 +271,15 @@ impl State {
         }
     }
 
-    /// Somebody comes into the line. Whether the driver is to stay awake for the answer; but for the release of a dropped guard, nothing
-    /// else is under way then.
+    /// Somebody comes into the line. Whether the driver is to stay awake for the answer.
     fn stand(&mut self, place: Place) -> bool {
-        let mut stays_awake = false;
-        if self.line.len() < 2 {
-            let now = clock::now();
-            if self.line.is_empty() {
-                self.unheard_since = now;
-            }
-            let is_alone = place.is_awaited && self.awaited == 0;
-            // What is read by TLS alone cannot be looked for.
-            stays_awake = is_alone && self.writer.is_some() && self.awake.begin(now);
+        let now = clock::now();
+        if self.line.is_empty() {
+            self.unheard_since = now;
         }
         self.awaited += usize::from(place.is_awaited);
+        // What is read by TLS alone cannot be looked for.
+        let stays_awake = place.is_awaited && self.writer.is_some() && self.awake.begin(now);
         self.line.push_back(place);
         stays_awake
     }

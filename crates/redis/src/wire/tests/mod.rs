@@ -198,7 +198,8 @@ fn more_than_a_socket_takes_arrives_whole_and_in_order() {
 fn nobody_overtakes_what_is_still_being_written() {
     on_a_runtime(async {
         let (wire, mut far) = ends(None).await;
-        let much = Command::new("MUCH").arg(vec![b'x'; MUCH]).into();
+        // So much that the socket is full to the end, however large it grows.
+        let much = Command::new("MUCH").arg(vec![b'x'; 2 * MUCH]).into();
         // Answered before it has come: for all that the line knows, nothing is under way.
         let (mut pending, mut expected, mut bytes) = (wire.send(&much), much.bytes.clone(), Vec::new());
         for length in [1, 20_000, 1, 20_000] {
