@@ -35,7 +35,8 @@ pub type Answers = Pin<Box<dyn Future<Output = Vec<Result<Reply, StoreError>>> +
 /// # Lanes
 /// A store may be used from many threads. [`lane`](Self::lane) gives a handle to the same records with a connection of its own: the
 /// renewal thread has one, so that a stalled claim delays no renewal, and calls on one lane take effect in the order they
-/// were first polled.
+/// were first polled. Until they are answered, a claim that is not fair and a release may be overtaken, by one for the same lock too;
+/// not so a release that is applied [at once](Self::apply_at_once).
 ///
 /// # Wrappers
 /// There are no default methods: a wrapper that forgets one does not compile. A wrapper's `Display` nests the inner one's.

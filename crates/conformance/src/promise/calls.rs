@@ -121,13 +121,14 @@ pub async fn pushes_cross_lanes(bench: &Bench) -> Proof {
     Ok(())
 }
 
-/// Calls on one lane take effect in the order in which they were first polled.
+/// Calls on one lane take effect in the order in which they were first polled: fair claims in any case.
 pub async fn a_lane_keeps_the_order(bench: &Bench) -> Proof {
     bench.needs(&[Need::Queue])?;
     let [mut ann] = bench.cast("order").await;
     ann.store = bench.store.lane();
     let ann = &ann;
-    let claim = || -> BoxFuture<'_, Verdict> { Box::pin(async move { ann.claim(&ann.ask()).await.0 }) };
+    let claim =
+        || -> BoxFuture<'_, Verdict> { Box::pin(async move { ann.claim(&Claim { fair: true, ..ann.ask() }).await.0 }) };
     let verdicts = together((0..bench.crowd().min(12)).map(|_| claim()).collect()).await;
     let place = |verdict: &Verdict| match verdict {
         Verdict::Granted(_) => Some(0),

@@ -73,8 +73,8 @@ impl Machine {
         self.handle_last_release(now, grip, lane, listen)
     }
 
-    /// The same for a guard that is known to be the only one: nobody has entered again. It goes by `lane`: on the same one it
-    /// comes before whatever is claimed next.
+    /// The same for a guard that is known to be the only one: nobody has entered again. It goes by `lane`: applied at once, it
+    /// comes before whatever is claimed next on the same one.
     pub fn handle_last_release(&mut self, now: Moment, grip: Grip, lane: Lane, listen: bool) -> Released {
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
         let (over, watched) = (hold.is_live() && hold.deadline() <= now, hold.care().is_some());

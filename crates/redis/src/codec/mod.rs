@@ -117,11 +117,12 @@ impl Codec {
     pub(crate) fn loose(op: &Op) -> Option<Loose> {
         // From the retention to what acquire_head.lua and release_head.lua look at.
         let (kind, numbers) = match op {
-            Op::Acquire(Claim { mode: Mode::Exclusive, after: None, .. }) => (1, 12..53),
+            // Not a fair one: another of this process could overtake it while it is sent again.
+            Op::Acquire(Claim { mode: Mode::Exclusive, fair: false, after: None, .. }) => (1, 12..53),
             Op::Release(Release { not_after: None, again: None, .. }) => (0, 12..38),
             _ => return None,
         };
-        Some(Loose { together: sink::alone(Script::Bundle), kind, numbers })
+        Some(Loose { together: sink::uncounted(Script::Bundle), kind, numbers })
     }
 
     /// The call that applies `op` among many, here alone; nothing is its answer where it has to be applied by itself. None for an

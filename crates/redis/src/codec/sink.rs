@@ -52,7 +52,7 @@ impl<'a> Bytes<'a> {
     pub(super) fn begin_many(how: How, script: Script, keys: usize, out: &'a mut Vec<u8>) -> Self {
         let mut frame = Frame::new(out);
         match how {
-            How::ByDigest => frame.encoded(alone(script), HEAD - 1),
+            How::ByDigest => frame.encoded(uncounted(script), HEAD - 1),
             How::ByText => [b"EVAL", script.text().as_bytes()].into_iter().for_each(|word| frame.argument(word)),
         }
         frame.argument(keys.to_string().as_bytes());
@@ -75,7 +75,7 @@ impl Sink for Bytes<'_> {
 }
 
 /// A [`head`] without its last word.
-pub(super) fn alone(script: Script) -> &'static [u8] {
+pub(super) fn uncounted(script: Script) -> &'static [u8] {
     let head = head(script);
     head.strip_suffix(ONE).unwrap_or(head)
 }

@@ -1,5 +1,6 @@
 -- Acquire, fast path: an exclusive claim for a lock that nobody holds or waits for, and that remembers no done ids.
 --
+-- numbers, from  ARGV[1] and where its retention stands; card  ARGV[2] (alone.lua; in a bundle a function's arguments)
 -- ARGV[1]  then the claim: mode, lease, not-after, ballot, count, capacity, window, live-until, fair, try;
 --          with 3 added to the mode, so that no fast path takes it, a claim goes on with the stamp it is to follow
 -- ARGV[2]  its card: holder id (16 secret bytes, 8 of sequence), inbox (16 hex digits), public id (8 bytes), who

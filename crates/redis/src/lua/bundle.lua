@@ -17,7 +17,7 @@ for place, key in ipairs(KEYS) do
   local card = string.sub(numbers, behind, at - 1)
   -- What is no string may be a lock all the same (open.lua). A hold whose end the key alone knows is released as well: it
   -- ends no sooner than its record says.
-  local fits = s and #s >= 37 and string.byte(s) == 0 or not s and kind == 1 and redis.call('EXISTS', key) == 0
+  local fits = s and #s >= 37 and string.byte(s) == 0 or not s and kind == 1 and redis.pcall('EXISTS', key) == 0
   local answer
   if fits then
     -- What the server refuses to one is not refused to all: it is told the one that is sent by itself.

@@ -1,5 +1,6 @@
 -- Release, fast path: the only hold, exclusive or shared, with nobody waiting and nothing to remember.
 --
+-- numbers, from  ARGV[1] and where its retention stands; card  ARGV[2] (alone.lua; in a bundle a function's arguments)
 -- ARGV[1]  then: whether a not-after is named, the not-after, whether a claim follows, that claim as for acquire
 -- ARGV[2]  the holder id to end
 -- ARGV[3]  with a claim: its card

@@ -6,9 +6,10 @@
 //! No clock in here.
 //!
 //! # Invariants
-//! - It is awake for [`MOMENT`] at most after a command was sent, or an answer came and others are waited for.
+//! - It is awake for [`MOMENT`] at most without an answer, however much is sent meanwhile.
 //! - Each time in vain it lets twice as many answers come by themselves before it tries again, up to [`MOST`]: a server that is
-//!   further away is not waited for like this, but for one answer in a thousand.
+//!   further away is not waited for like this, but for one answer in a thousand; unless it answers so many that each comes soon after
+//!   the one before.
 //! - While others wait for a lock it sleeps: whoever is handed the lock needs the core.
 
 use std::future::Future;
@@ -26,7 +27,7 @@ const MOMENT: Duration = Duration::from_micros(100);
 const MOST: u32 = 1024;
 
 /// And so many once somebody was heard to wait.
-const CONTENDED: u32 = 64;
+pub(super) const CONTENDED: u32 = 64;
 
 /// What a connection remembers of it.
 #[derive(Debug, Default)]
@@ -45,7 +46,7 @@ impl Awake {
             self.left -= 1;
             return false;
         }
-        self.until = Some(now + MOMENT);
+        self.until.get_or_insert(now + MOMENT);
         true
     }
 
@@ -76,6 +77,7 @@ impl Awake {
 
     /// Somebody waits for a lock.
     pub(super) fn stand_back(&mut self) {
+        self.until = None;
         self.left = self.left.max(CONTENDED);
     }
 }
@@ -139,6 +141,14 @@ mod tests {
     }
 
     #[test]
+    fn whatever_is_sent_meanwhile_does_not_keep_it_awake() {
+        let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
+        assert!(awake.begin(start) && awake.begin(start + MOMENT / 2));
+        assert!(!awake.looks_again(|| start + MOMENT));
+        assert!(!awake.begin(start + MOMENT), "it was in vain");
+    }
+
+    #[test]
     fn a_server_that_is_far_away_is_hardly_ever_waited_for_awake() {
         let mut awake = Awake::default();
         // 1, 3, 7 … answers in between.
@@ -158,8 +168,11 @@ mod tests {
 
     #[test]
     fn while_somebody_waits_for_a_lock_it_sleeps() {
-        let mut awake = Awake::default();
+        let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
+        assert!(awake.begin(start));
         awake.stand_back();
+        awake.answered(Some(start));
+        assert!(!awake.looks_again(|| start), "at once");
         assert_eq!(tries(&mut awake, CONTENDED, STEP), 0);
         assert_eq!(tries(&mut awake, CONTENDED, STEP), CONTENDED);
         // A longer rest is not cut short.

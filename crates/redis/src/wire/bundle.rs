@@ -14,13 +14,12 @@ use std::ops::Range;
 
 use crate::value::Value;
 
+use super::awake::CONTENDED;
 use super::command::{Frame, argument, counted};
+use super::shared::empty;
 
 /// So many at most: the server does nothing else meanwhile, for a fifth of a millisecond.
 pub(super) const MOST: usize = 32;
-
-/// So many commands go alone once somebody was heard to wait, or one had to be sent again.
-pub(super) const CONTENDED: u32 = 64;
 
 /// What a call for many needs to know of a call for one, `EVALSHA digest 1 key numbers body`.
 #[derive(Debug, Clone)]
@@ -68,7 +67,7 @@ struct Standing {
 }
 
 impl Row {
-    /// Locks are contended.
+    /// Locks are contended: the next commands go alone.
     pub(super) fn stand_apart(&mut self) {
         self.apart = CONTENDED;
     }
@@ -108,7 +107,8 @@ impl Row {
             frame.done();
             self.spare.extend_from_slice(&out[end..]);
             out.truncate(first.start);
-            out.append(&mut self.spare);
+            out.extend_from_slice(&self.spare);
+            empty(&mut self.spare);
         }
         self.row.clear();
         count
@@ -143,6 +143,8 @@ pub(super) fn untie(answer: Value, count: usize) -> Vec<Value> {
         Value::Array(values) if values.len() == count => values,
         // Each hears by itself what is refused to it: it may be refused to one of the others.
         Value::Error(text) if !text.starts_with("NOSCRIPT") => vec![Value::Nil; count],
-        other => vec![other; count],
+        forgotten @ Value::Error(_) => vec![forgotten; count],
+        // No answer of ours: nobody can read it.
+        _ => vec![Value::Bytes(Vec::new()); count],
     }
 }

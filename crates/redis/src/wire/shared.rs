@@ -158,7 +158,7 @@ impl Wire {
         !state.ended && state.writer.is_some() && !state.blocked && !is_silent
     }
 
-    /// Somebody waits for a lock: the next answers come without anybody staying awake for them.
+    /// Somebody waits for a lock: the next answers come without anybody staying awake for them, and the next commands go alone.
     pub(crate) fn stand_back(&self) {
         let mut state = self.0.0.lock();
         state.awake.stand_back();

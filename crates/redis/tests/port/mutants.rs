@@ -33,7 +33,7 @@ const MISTAKES: [(&str, &str); 79] = [
     ("/ 1000) + left - behind)", "/ 1000) + left)"),
     ("last, now, ends + behind, late", "last, now, ends, late"),
     // among many
-    ("not s and kind == 1 and redis.call('EXISTS', key) == 0", "not s and kind == 1"),
+    ("not s and kind == 1 and redis.pcall('EXISTS', key) == 0", "not s and kind == 1"),
     ("answers[place] = fits and answer or false", "answers[place] = now"),
     // a string, or a hash
     ("large == 0 and string.byte(f.get('h1'), 9) == 0", "large == 0"),

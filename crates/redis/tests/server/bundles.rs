@@ -1,11 +1,11 @@
 //! Claims and releases of many tasks that reach the server as one call (decision 0033): each is answered as if it had come alone.
 
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Op, Parted, Release, Reply, Verdict};
+use bandog_core::op::{Body, Claim, Op, Parted, Release, Reply, Verdict};
 use bandog_core::store::{Answer, Store, StoreError, Way};
 use bandog_redis::RedisStore;
 
-use crate::support::{Server, claim, client, locks, ms, on_a_server, on_one_thread, store};
+use crate::support::{self, Server, client, locks, ms, on_a_server, on_one_thread, store};
 
 /// Has them wait together behind something that is under way. Needs one thread, so that no answer comes in between.
 async fn together(store: &RedisStore, asked: &[(&str, Op)]) -> Vec<Result<Reply, StoreError>> {
@@ -27,6 +27,12 @@ async fn together(store: &RedisStore, asked: &[(&str, Op)]) -> Vec<Result<Reply,
 /// What is polled once is sent.
 async fn sends<T>(answer: &mut Answer<T>) {
     tokio::select! { biased; _ = answer => panic!("answered at once"), () = std::future::ready(()) => {} }
+}
+
+/// Not a fair one: those go by themselves.
+fn claim(store: &RedisStore, number: u128) -> Op {
+    let Op::Acquire(claim) = support::claim(store, &client(number), ms(20_000)) else { unreachable!() };
+    Op::Acquire(Claim { fair: false, ..claim })
 }
 
 fn release(claim: &Op) -> Op {
@@ -62,7 +68,7 @@ fn granted(reply: &Result<Reply, StoreError>) -> bool {
 fn claims_and_releases_go_as_one_call() {
     on_one_thread(async |server| {
         let store = store(&server.url()).await;
-        let claims = [1, 2, 3].map(|number| claim(&store, &client(number), ms(20_000)));
+        let claims = [1, 2, 3].map(|number| claim(&store, number));
         let before = calls(&server, "evalsha");
         let asked = [("one", claims[0].clone()), ("two", claims[1].clone())];
         assert!(together(&store, &asked).await.iter().all(granted));
@@ -81,10 +87,10 @@ fn claims_and_releases_go_as_one_call() {
 fn whoever_does_not_fit_is_served_by_itself() {
     on_one_thread(async |server| {
         let store = store(&server.url()).await;
-        let other = claim(&store, &client(9), ms(20_000));
+        let other = claim(&store, 9);
         store.apply(LockName::new("held").unwrap(), other).await.unwrap();
         let _: String = server.run("SET lock:foreign strange");
-        let claims = [1, 2, 3].map(|number| claim(&store, &client(number), ms(20_000)));
+        let claims = [1, 2, 3].map(|number| claim(&store, number));
         let asked = ["free", "held", "foreign"].into_iter().zip(claims).collect::<Vec<_>>();
         let replies = together(&store, &asked).await;
         assert!(granted(&replies[0]));
@@ -98,14 +104,12 @@ fn whoever_does_not_fit_is_served_by_itself() {
 fn while_locks_are_contended_each_goes_alone() {
     on_one_thread(async |server| {
         let free = ["free", "freer"];
-        let hold = async |store: &RedisStore| {
-            store.apply(LockName::new("held").unwrap(), claim(store, &client(9), ms(20_000))).await
-        };
+        let hold = async |store: &RedisStore| store.apply(LockName::new("held").unwrap(), claim(store, 9)).await;
         // One of a bundle had to be sent again; one that went alone was told that it waits.
         for is_alone in [false, true] {
             let store = store(&server.url()).await;
             drop(hold(&store).await.unwrap());
-            let claims = [1, 2, 3, 4].map(|number| claim(&store, &client(number), ms(20_000)));
+            let claims = [1, 2, 3, 4].map(|number| claim(&store, number));
             if is_alone {
                 store.apply(LockName::new("held").unwrap(), claims[2].clone()).await.unwrap();
             } else {
@@ -126,7 +130,7 @@ fn one_that_is_forbidden_does_not_spoil_the_others() {
         let _: String = server.run("ACL SETUSER narrow on >word +@all ~lock:* &*");
         let store = store(&server.url().replace("redis://", "redis://narrow:word@")).await;
         let _: String = server.run("ACL SETUSER narrow resetkeys ~lock:mine*");
-        let claims = [1, 2].map(|number| claim(&store, &client(number), ms(20_000)));
+        let claims = [1, 2].map(|number| claim(&store, number));
         let replies = together(&store, &[("mine", claims[0].clone()), ("other", claims[1].clone())]).await;
         assert!(granted(&replies[0]), "{replies:?}");
         assert!(replies[1].is_err(), "{replies:?}");
@@ -137,9 +141,10 @@ fn one_that_is_forbidden_does_not_spoil_the_others() {
 fn a_server_without_memory_refuses_claims_and_takes_releases() {
     on_one_thread(async |server| {
         let store = store(&server.url()).await;
-        let claims = [1, 2].map(|number| claim(&store, &client(number), ms(20_000)));
+        let claims = [1, 2].map(|number| claim(&store, number));
         store.apply(LockName::new("held").unwrap(), claims[0].clone()).await.unwrap();
         let _: String = server.run("CONFIG SET maxmemory 1");
+        // The claim first: behind a release the script may write, and it would be granted.
         let replies = together(&store, &[("free", claims[1].clone()), ("held", release(&claims[0]))]).await;
         assert!(replies[0].as_ref().is_err_and(|error| error.to_string().contains("memory")), "{replies:?}");
         assert_eq!(parted(&replies[1]), &Parted::Hold);
@@ -150,18 +155,29 @@ fn a_server_without_memory_refuses_claims_and_takes_releases() {
 fn a_forgotten_script_is_brought_back() {
     on_one_thread(async |server| {
         let store = store(&server.url()).await;
-        for (round, expected) in [(1, 1), (2, 1)] {
+        for round in [1, 2] {
             let _: String = server.run("SCRIPT FLUSH");
             let names = [format!("a{round}"), format!("b{round}")];
-            let claims = [1, 2].map(|number| claim(&store, &client(number), ms(20_000)));
+            let claims = [1, 2].map(|number| claim(&store, number));
             let asked = [(&*names[0], claims[0].clone()), (&*names[1], claims[1].clone())];
             assert!(together(&store, &asked).await.iter().all(granted));
             // From here on it knows it again.
             let before = (calls(&server, "evalsha"), calls(&server, "eval"));
             let asked = [(&*names[0], release(&claims[0])), (&*names[1], release(&claims[1]))];
             assert!(together(&store, &asked).await.iter().all(|reply| *parted(reply) == Parted::Hold));
-            assert_eq!((calls(&server, "evalsha") - before.0, calls(&server, "eval") - before.1), (expected, 0));
+            assert_eq!((calls(&server, "evalsha") - before.0, calls(&server, "eval") - before.1), (1, 0));
         }
+    });
+}
+
+#[test]
+fn fair_claims_keep_their_order() {
+    on_one_thread(async |server| {
+        let store = store(&server.url()).await;
+        let claims = [1, 2].map(|number| support::claim(&store, &client(number), ms(20_000)));
+        let before = calls(&server, "evalsha");
+        assert!(together(&store, &[("one", claims[0].clone()), ("two", claims[1].clone())]).await.iter().all(granted));
+        assert_eq!(calls(&server, "evalsha") - before, 2, "each goes by itself");
     });
 }
 

@@ -4,7 +4,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::value::Value;
-use crate::wire::bundle::{CONTENDED, MOST};
+use crate::wire::awake::CONTENDED;
+use crate::wire::bundle::MOST;
 use crate::wire::{Answers, Loose, Pending, Wire};
 
 use super::{command, ends, on_a_runtime};
@@ -146,6 +147,8 @@ fn what_is_refused_to_all_is_asked_by_each() {
         let (wire, mut far, _first) = busy().await;
         let two = |at: u8| [send(&wire, "k1", "a"), send(&wire, "k2", &at.to_string())];
         let (refused, forgotten, short) = (two(1), two(2), two(3));
+        let sent: Vec<String> = ["1", "2", "3"].iter().map(|at| tied(&[("k1", "a"), ("k2", at)])).collect();
+        arrive(&mut far, &sent.concat()).await;
         far.write_all(b"+a\r\n-NOPERM no\r\n-NOSCRIPT which\r\n*1\r\n:1\r\n").await.unwrap();
         for pending in refused {
             assert_eq!(value(pending).await, Value::Nil);
@@ -154,7 +157,31 @@ fn what_is_refused_to_all_is_asked_by_each() {
             assert_eq!(value(pending).await, Value::Error("NOSCRIPT which".to_owned()));
         }
         for pending in short {
-            assert_eq!(value(pending).await, Value::Array(vec![Value::Int(1)]), "no answer of ours");
+            assert_eq!(value(pending).await, Value::Bytes(Vec::new()), "no answer of ours");
+        }
+    });
+}
+
+#[test]
+fn one_that_has_too_much_to_say_goes_alone() {
+    on_a_runtime(async {
+        let (wire, mut far, _first) = busy().await;
+        let long = "x".repeat(1 << 16);
+        let _sent = [("k1", "a"), ("k2", &long), ("k3", "b"), ("k4", "c")].map(|(key, body)| send(&wire, key, body));
+        let expected = alone("k1", "a") + &alone("k2", &long) + &tied(&[("k3", "b"), ("k4", "c")]);
+        arrive(&mut far, &expected).await;
+    });
+}
+
+#[test]
+fn whoever_waits_to_be_tied_hears_of_the_end() {
+    on_a_runtime(async {
+        let (wire, far, first) = busy().await;
+        let sent = [send(&wire, "k1", "a"), send(&wire, "k2", "b")];
+        drop(far);
+        assert!(first.await.is_err());
+        for pending in sent {
+            assert!(pending.await.is_err());
         }
     });
 }

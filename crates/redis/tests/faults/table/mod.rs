@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Op};
+use bandog_core::op::{Body, Claim, Op};
 use bandog_core::store::{Listing, Outcome, Store, StoreError, Way};
 use bandog_core::token::Stamp;
 use bandog_redis::{RedisStore, Script};
@@ -203,7 +203,8 @@ impl Bench {
             Company::Twice => through.batch(vec![(name.clone(), op); 2]).await.swap_remove(0)?.body,
             Company::Another => {
                 let other = LockName::new(format!("{name}-other")).unwrap();
-                let claim = claim(through, &client(3), ms(20_000));
+                let Op::Acquire(claim) = claim(through, &client(3), ms(20_000)) else { unreachable!() };
+                let claim = Op::Acquire(Claim { fair: false, ..claim });
                 if !through.is_open(Way::Calls) {
                     through.probe(Way::Calls).await?;
                 }

@@ -110,7 +110,7 @@ pub(super) fn scenes(script: Script, store: &RedisStore) -> Vec<Scene> {
         }
         // Claims and releases that wait together run it.
         Script::Bundle => vec![
-            ("a free lock, and another", free(Op::Acquire(ann))),
+            ("a free lock, and another", free(Op::Acquire(Claim { fair: false, ..ann }))),
             ("a hold, and another lock", {
                 let ann = cast.claim(&cast.ann, Mode::Exclusive);
                 after(&[&ann], release(ann.id, None))
