@@ -21,7 +21,7 @@ const MISTAKES: [Mistake; 16] = [
     (
         "a release ends whoever holds",
         &[
-            ("plain and string.find(s, ARGV[2], 84, true) == 84 then", "plain and #s > 83 then"),
+            ("plain and string.find(s, card, 84, true) == 84 then", "plain and #s > 83 then"),
             ("if kind == 1 then\n  f.remove(f.hold(at))", "if r.n > 0 then\n  f.remove(f.hold(1))"),
         ],
     ),
