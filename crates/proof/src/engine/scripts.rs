@@ -24,7 +24,7 @@ impl Scripts {
     }
 
     pub(super) fn apply(&self, entry: &mut Option<Entry>, now: Now, op: &Op) -> Result<Applied, String> {
-        let answer = self.run(entry, now, &self.codec.call(&self.name, op));
+        let answer = self.ask(entry, now, op);
         let reply = self.codec.reply(op, now.run, answer).map_err(|wrong| format!("{op:?} is answered by {wrong}"))?;
         let published = self.fake.published().into_iter();
         let effects = published.map(|(channel, payload)| self.effect(now.run, &channel, &payload));
@@ -32,6 +32,21 @@ impl Scripts {
         in_order(&mut effects);
         entry.as_ref().map_or(Ok(()), Entry::check).map_err(|rule| format!("after {op:?} {rule}"))?;
         Ok(Applied { reply, effects })
+    }
+
+    /// Every other claim and release goes as one of many, and by itself where it does not fit there.
+    fn ask(&self, entry: &mut Option<Entry>, now: Now, op: &Op) -> Value {
+        let seq = match op {
+            Op::Acquire(claim) => claim.id.seq,
+            Op::Release(release) => release.id.seq,
+            _ => 1,
+        };
+        let among_many = self.codec.bundled(&self.name, op).filter(|_| seq % 2 == 0);
+        match among_many.map(|call| self.run(entry, now, &call)) {
+            Some(Value::Array(mut answers)) if answers.len() == 1 && answers[0] != Value::Nil => answers.remove(0),
+            Some(wrong @ Value::Error(_)) => wrong,
+            _ => self.run(entry, now, &self.codec.call(&self.name, op)),
+        }
     }
 
     pub(super) fn peek(&self, entry: &mut Option<Entry>, now: Now) -> Result<Option<RecordView>, String> {
