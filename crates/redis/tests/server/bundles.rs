@@ -5,7 +5,7 @@ use bandog_core::op::{Body, Claim, Op, Parted, Release, Reply, Verdict};
 use bandog_core::store::{Answer, Store, StoreError, Way};
 use bandog_redis::RedisStore;
 
-use crate::support::{self, Server, client, locks, ms, on_a_server, on_one_thread, store};
+use crate::support::{self, calls, client, locks, ms, on_a_server, on_one_thread, store};
 
 /// Has them wait together behind something that is under way. Needs one thread, so that no answer comes in between.
 async fn together(store: &RedisStore, asked: &[(&str, Op)]) -> Vec<Result<Reply, StoreError>> {
@@ -52,12 +52,6 @@ fn parted(reply: &Result<Reply, StoreError>) -> &Parted {
         Ok(Reply { body: Body::Release(reply), .. }) => &reply.parted,
         other => panic!("{other:?}"),
     }
-}
-
-fn calls(server: &Server, command: &str) -> usize {
-    let stats: String = server.run("INFO commandstats");
-    let calls = stats.split(&format!("cmdstat_{command}:calls=")).nth(1).and_then(|rest| rest.split(',').next());
-    calls.map_or(0, |calls| calls.parse().unwrap())
 }
 
 fn granted(reply: &Result<Reply, StoreError>) -> bool {

@@ -11,7 +11,7 @@ use bandog_core::store::Store;
 
 use bandog_rig::{Fault, Proxy};
 
-use crate::support::{Server, hasty, is_missing, locks, ms, on_a_server, soon};
+use crate::support::{Server, calls, hasty, is_missing, locks, ms, on_a_server, soon};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -52,13 +52,6 @@ fn schedule_16_a_guard_left_in_a_dead_runtime_is_released() {
     });
     drop(dying);
     drop(other.block_on(async { soon("the lock", locks.mutex("job").acquire()).await.unwrap() }));
-}
-
-/// Calls of a command so far, those of scripts included.
-fn calls(server: &Server, command: &str) -> usize {
-    let stats: String = server.run("INFO commandstats");
-    let calls = stats.split(&format!("cmdstat_{command}:calls=")).nth(1).and_then(|rest| rest.split(',').next());
-    calls.map_or(0, |calls| calls.parse().unwrap())
 }
 
 #[test]

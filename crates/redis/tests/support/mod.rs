@@ -69,6 +69,13 @@ pub(crate) fn load_slowly(server: &Server) {
     server.restart_with(&["--key-load-delay", "200"]);
 }
 
+/// Calls of a command so far, those of scripts included.
+pub(crate) fn calls(server: &Server, command: &str) -> usize {
+    let stats: String = server.run("INFO commandstats");
+    let calls = stats.split(&format!("cmdstat_{command}:calls=")).nth(1).and_then(|rest| rest.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
 /// Waits for what must come soon.
 pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), coming).await.unwrap_or_else(|_| panic!("{what}: did not come"))

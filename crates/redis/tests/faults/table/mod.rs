@@ -18,7 +18,7 @@ use bandog_core::token::Stamp;
 use bandog_redis::{RedisStore, Script};
 use bandog_rig::{Fault, Proxy};
 
-use crate::support::{Server, claim, client, ms, on_one_thread, soon, store, until};
+use crate::support::{Server, calls, claim, client, ms, on_one_thread, soon, store, until};
 use scene::{Company, Scene, scenes};
 
 /// Where it is lost: the title, and the fault on the same connection and before a new one.
@@ -227,9 +227,7 @@ impl Bench {
 
     /// How many scripts the server has run.
     fn calls(&self) -> usize {
-        let stats: String = self.server.run("INFO commandstats");
-        let calls = stats.split("cmdstat_evalsha:calls=").nth(1).and_then(|rest| rest.split(',').next());
-        calls.map_or(0, |calls| calls.parse().unwrap())
+        calls(&self.server, "evalsha")
     }
 }
 
