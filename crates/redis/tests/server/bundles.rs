@@ -83,14 +83,17 @@ fn whoever_does_not_fit_is_served_by_itself() {
         let store = store(&server.url()).await;
         let other = claim(&store, 9);
         store.apply(LockName::new("held").unwrap(), other).await.unwrap();
-        let _: String = server.run("SET lock:foreign strange");
+        // By its numbers it could be a lock that nobody holds.
+        let _: String = server.run(&format!("SET lock:foreign {}", "x".repeat(32)));
+        let _: usize = server.run("SETRANGE lock:foreign 36 x");
+        let foreign: String = server.run("GET lock:foreign");
         let claims = [1, 2, 3].map(|number| claim(&store, number));
         let asked = ["free", "held", "foreign"].into_iter().zip(claims).collect::<Vec<_>>();
         let replies = together(&store, &asked).await;
         assert!(granted(&replies[0]));
         assert!(matches!(verdict(&replies[1]), Verdict::Queued(_)), "{replies:?}");
         assert!(replies[2].as_ref().is_err_and(|error| error.to_string().contains("no lock")), "{replies:?}");
-        assert_eq!(server.run::<String>("GET lock:foreign"), "strange");
+        assert_eq!(server.run::<String>("GET lock:foreign"), foreign);
     });
 }
 
@@ -127,6 +130,21 @@ fn one_that_is_forbidden_does_not_spoil_the_others() {
         let claims = [1, 2].map(|number| claim(&store, number));
         let replies = together(&store, &[("mine", claims[0].clone()), ("other", claims[1].clone())]).await;
         assert!(granted(&replies[0]), "{replies:?}");
+        assert!(replies[1].is_err(), "{replies:?}");
+    });
+}
+
+#[test]
+fn what_was_done_before_a_refusal_is_told() {
+    on_one_thread(async |server| {
+        let _: String = server.run("ACL SETUSER narrow on >word +@all ~lock:* &*");
+        let store = store(&server.url().replace("redis://", "redis://narrow:word@")).await;
+        let claims = [1, 2].map(|number| claim(&store, number));
+        store.apply(LockName::new("held").unwrap(), claims[0].clone()).await.unwrap();
+        // Only a claim for a lock that was never there needs it.
+        let _: String = server.run("ACL SETUSER narrow -exists");
+        let replies = together(&store, &[("held", release(&claims[0])), ("free", claims[1].clone())]).await;
+        assert_eq!(parted(&replies[0]), &Parted::Hold);
         assert!(replies[1].is_err(), "{replies:?}");
     });
 }
