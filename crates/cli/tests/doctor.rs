@@ -99,7 +99,7 @@ fn busy(server: Server) -> Server {
     server
 }
 
-const RULE: &str = "ACL SETUSER locker on >secret ~lock:* resetchannels &lock:inbox:* +eval +evalsha +script|load +time +exists +mget +set +setrange +hget +hmget \
+const RULE: &str = "ACL SETUSER locker on >secret ~lock:* resetchannels &lock:inbox:* +eval +evalsha +script|load +time +exists +mget +set +mset +setrange +hget +hmget \
      +hkeys +hset +hdel +del +pexpireat +pttl +publish +subscribe +unsubscribe +info +scan +ping";
 
 fn user(server: &Server) -> String {

@@ -102,6 +102,9 @@ impl Db {
                 Ok(Outcome::Int(1))
             }
             (b"MGET", [_, ..]) => Ok(Outcome::List(rest.iter().map(|key| self.text(key)).collect())),
+            (b"MSET", [_, ..]) if rest.len() % 2 == 0 => {
+                rest.chunks(2).try_fold(Outcome::Int(0), |_, pair| self.set(&pair[0], &pair[1], &[]))
+            }
             (b"SET", [key, text, how @ ..]) => self.set(key, text, how),
             (b"SETRANGE", [key, from, part]) => self.set_range(key, from, part),
             (b"HGET", [key, field]) => Ok(Outcome::Bytes(self.field(key, field)?)),
@@ -138,6 +141,7 @@ impl Db {
         let ends = match how {
             [keep] if keep == b"KEEPTTL" => self.live(key).and_then(|entry| entry.ends),
             [at, ends] if at == b"PXAT" => Some(number(ends)?),
+            [] => None,
             _ => return Err("ERR the fake does not know this SET".to_owned()),
         };
         self.put(key, Some(Entry { held: Held::Text(text.to_vec()), ends }));

@@ -61,15 +61,27 @@ impl Fake {
 
     /// Runs a script as the server does for `EVALSHA`.
     pub fn run(&self, call: &Call) -> Value {
+        self.evaluate(call.script, &[&call.key], &call.args)
+    }
+
+    /// Runs a script of one argument once for all of these calls: with all their keys, and their arguments as one.
+    pub fn run_together(&self, script: Script, calls: &[Call]) -> Value {
+        let keys: Vec<&[u8]> = calls.iter().map(|call| &call.key[..]).collect();
+        let packed = calls.iter().flat_map(|call| call.args.concat()).collect();
+        self.evaluate(script, &keys, &[packed])
+    }
+
+    fn evaluate(&self, script: Script, keys: &[&[u8]], args: &[Vec<u8>]) -> Value {
         self.db.borrow_mut().calls = 0;
-        let answer = self.enter(call).and_then(|()| self.scripts[&call.script].call::<mlua::Value>(()));
+        let answer = self.enter(keys, args).and_then(|()| self.scripts[&script].call::<mlua::Value>(()));
         answer.map_or_else(|error| Value::Error(error.to_string()), |answer| interpreter::value(&answer))
     }
 
-    fn enter(&self, call: &Call) -> mlua::Result<()> {
-        let args = call.args.iter().map(|arg| self.lua.create_string(arg)).collect::<mlua::Result<Vec<_>>>()?;
+    fn enter(&self, keys: &[&[u8]], args: &[Vec<u8>]) -> mlua::Result<()> {
+        let keys = keys.iter().map(|key| self.lua.create_string(key)).collect::<mlua::Result<Vec<_>>>()?;
+        let args = args.iter().map(|arg| self.lua.create_string(arg)).collect::<mlua::Result<Vec<_>>>()?;
         self.globals.raw_set("ARGV", args)?;
-        self.globals.raw_set("KEYS", vec![self.lua.create_string(&call.key)?])
+        self.globals.raw_set("KEYS", keys)
     }
 
     /// Runs a text in the scripts' environment.

@@ -21,7 +21,7 @@ const MISTAKES: [Mistake; 16] = [
     (
         "a release ends whoever holds",
         &[
-            ("plain and string.find(s, card, 84, true) == 84 then", "plain and #s > 83 then"),
+            ("or string.find(s, id, 84, true) ~= 84 then", "or #s < 84 then"),
             ("if kind == 1 then\n  f.remove(f.hold(at))", "if r.n > 0 then\n  f.remove(f.hold(1))"),
         ],
     ),
@@ -31,7 +31,10 @@ const MISTAKES: [Mistake; 16] = [
     ),
     (
         "a late claim is served all the same",
-        &[("and not_after >= now then", "then"), ("elseif c.not_after < now then", "elseif false then")],
+        &[
+            ("or not_after < now then\n    return", "then\n    return"),
+            ("elseif c.not_after < now then", "elseif false then"),
+        ],
     ),
     (
         "a lease ends a tenth early",

@@ -18,13 +18,6 @@ macro_rules! engine {
     };
 }
 
-// A fast path as a function, for a script that takes it for many locks.
-macro_rules! function {
-    ($name:literal, $part:literal) => {
-        concat!("local function ", $name, "(key, s, plain, numbers, from, card)\n", lua!($part), "end\n")
-    };
-}
-
 /// One script per operation, one for listings, one for many renewals, and one for many claims and releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Script {
@@ -74,10 +67,10 @@ impl Script {
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!(["alone", "acquire_head", "join"], ["audit", "claim", "acquire"]),
+            Self::Acquire => engine!(["claim_fast", "acquire_head", "join"], ["audit", "claim", "acquire"]),
             Self::Renew => engine!(["renew_fast", "renew_head", "renew_line"], ["renew"]),
             Self::Heartbeat => engine!([], ["heartbeat"]),
-            Self::Release => engine!(["alone", "release_head", "hand_off"], ["audit", "claim", "release"]),
+            Self::Release => engine!(["release_fast", "release_head", "hand_off"], ["audit", "claim", "release"]),
             Self::Upgrade => engine!([], ["audit", "claim", "upgrade"]),
             Self::Downgrade => engine!([], ["downgrade"]),
             Self::Revoke => engine!([], ["audit", "revoke"]),
@@ -85,14 +78,7 @@ impl Script {
             Self::Tend => engine!([], ["tend"]),
             Self::Peek => lua!("clock", "open", "state", "holders", "queue", "audit", "view", "peek"),
             Self::RenewAll => lua!("clock", "renew_fast", "renew_all"),
-            Self::Bundle => {
-                concat!(
-                    lua!("clock"),
-                    function!("claim", "acquire_head"),
-                    function!("release", "release_head"),
-                    lua!("bundle")
-                )
-            }
+            Self::Bundle => lua!("clock", "claim_fast", "release_fast", "bundle"),
         }
     }
 

@@ -42,11 +42,13 @@ impl Scripts {
             _ => 1,
         };
         let among_many = self.codec.bundled(&self.name, op).filter(|_| seq % 2 == 0);
-        match among_many.map(|call| self.run(entry, now, &call)) {
-            Some(Value::Array(mut answers)) if answers.len() == 1 && answers[0] != Value::Nil => answers.remove(0),
-            Some(wrong @ Value::Error(_)) => wrong,
-            _ => self.run(entry, now, &self.codec.call(&self.name, op)),
-        }
+        let answer = match among_many.map(|call| self.run(entry, now, &call)) {
+            Some(wrong @ Value::Error(_)) => Some(wrong),
+            Some(answer) => Codec::untie(answer, 1).pop(),
+            None => None,
+        };
+        let answer = answer.filter(|answer| *answer != Value::Nil);
+        answer.unwrap_or_else(|| self.run(entry, now, &self.codec.call(&self.name, op)))
     }
 
     pub(super) fn peek(&self, entry: &mut Option<Entry>, now: Now) -> Result<Option<RecordView>, String> {

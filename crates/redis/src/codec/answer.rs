@@ -47,7 +47,8 @@ fn short(limits: &Limits, op: &Op, answer: &Value) -> Result<Option<(LeaseTime, 
             let remaining = renew.lease.length().min(limits.max_lease);
             Body::Renewal(Renewal::Renewed { stamp, remaining, line })
         }
-        (Op::Release(Release { again: None, .. }), None) => {
+        // Among many it is answered with a stamp like the claims.
+        (Op::Release(Release { again: None, .. }), _) => {
             Body::Release(ReleaseReply { parted: Parted::Hold, again: None })
         }
         _ => return Err(WORD),

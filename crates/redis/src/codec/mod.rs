@@ -23,7 +23,7 @@ use bandog_core::time::RunId;
 use crate::keys::{Keys, inbox_digits};
 use crate::script::Script;
 use crate::value::{Items, Value, Wrong};
-use crate::wire::Loose;
+use crate::wire::{Loose, untie};
 
 use pack::Pack;
 pub(crate) use sink::How;
@@ -115,7 +115,7 @@ impl Codec {
 
     /// What a bundle takes of [`Codec::command`], if the fast path of its script may fit and it can wait for others.
     pub(crate) fn loose(op: &Op) -> Option<Loose> {
-        // From the retention to what acquire_head.lua and release_head.lua look at.
+        // From the retention to what claim_fast.lua and release_fast.lua look at.
         let (kind, numbers) = match op {
             // Not a fair one: another of this process could overtake it while it is sent again.
             Op::Acquire(Claim { mode: Mode::Exclusive, fair: false, after: None, .. }) => (1, 12..53),
@@ -133,6 +133,11 @@ impl Codec {
         let mut packed = Vec::new();
         loose.pack(&args[0], &args[1], &mut packed);
         Some(Call { script: Script::Bundle, key, args: vec![packed] })
+    }
+
+    /// The answer to [`Codec::bundled`] as one to [`Codec::call`]; to a call for so many, as many.
+    pub fn untie(answer: Value, count: usize) -> Vec<Value> {
+        untie(answer, count)
     }
 
     /// Writes one command that renews many holds for the same lease, as far as they need nothing but that.

@@ -23,6 +23,7 @@ pub(crate) const RULE_COMMANDS: &[&str] = &[
     "exists",
     "mget",
     "set",
+    "mset",
     "setrange",
     "hget",
     "hmget",
@@ -59,6 +60,7 @@ try('HKEYS', KEYS[1])
 try('HSET', KEYS[1], 'a', 'b')
 try('HDEL', KEYS[1], 'a')
 try('SET', KEYS[1], '')
+try('MSET', KEYS[1], '')
 try('SETRANGE', KEYS[1], 0, '')
 try('PTTL', KEYS[1])
 try('PEXPIREAT', KEYS[1], 1)

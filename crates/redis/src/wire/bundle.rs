@@ -2,7 +2,7 @@
 //!
 //! The [wire](super::shared) puts a [loose](Loose) command into its buffer like every other, and notes here where it stands. Before
 //! the buffer is written, or something is put behind them that is not loose, those that stand in a row are tied: rewritten as one call
-//! of the script that does many. Its answer is a list, of which each caller gets what it would have got alone, or nothing: then the
+//! of the script that does many. Its answer has something for each caller, which says what it would have heard alone, or nothing: then the
 //! server has done nothing for it, and it is to be sent by itself.
 //!
 //! # Invariants
@@ -41,6 +41,9 @@ impl Loose {
         packed.extend_from_slice(body);
     }
 }
+
+/// Bytes of a number in an answer.
+const NUMBER: usize = 8;
 
 /// Words of a call for many before its keys are counted.
 const TOGETHER: usize = 2;
@@ -137,14 +140,21 @@ impl Standing {
     }
 }
 
-/// The answer to a bundle as so many answers.
-pub(super) fn untie(answer: Value, count: usize) -> Vec<Value> {
+/// The answer to a bundle as so many answers: it is a number for all, then one for each, or 0 where nothing was done.
+pub(crate) fn untie(answer: Value, count: usize) -> Vec<Value> {
     match answer {
-        Value::Array(values) if values.len() == count => values,
+        Value::Bytes(packed) if packed.len() == (1 + count) * NUMBER => {
+            let (common, each) = packed.split_at(NUMBER);
+            each.chunks(NUMBER).map(|number| own(common, number)).collect()
+        }
         // Each hears by itself what is refused to it: it may be refused to one of the others.
         Value::Error(text) if !text.starts_with("NOSCRIPT") => vec![Value::Nil; count],
         forgotten @ Value::Error(_) => vec![forgotten; count],
         // No answer of ours: nobody can read it.
         _ => vec![Value::Bytes(Vec::new()); count],
     }
+}
+
+fn own(common: &[u8], number: &[u8]) -> Value {
+    if number.iter().all(|byte| *byte == 0) { Value::Nil } else { Value::Bytes([common, number].concat()) }
 }

@@ -48,6 +48,7 @@ fn a_missing_permission_is_told_with_the_line_that_gives_it() {
             + " +config|get +slowlog|get +type +getrange";
         for (word, named) in [
             ("+mget", "mget"),
+            ("+mset", "mset"),
             ("+setrange", "setrange"),
             ("+hset", "hset"),
             ("+evalsha", "evalsha"),

@@ -86,22 +86,25 @@ fn among_many_a_renewal_is_one_call_and_whoever_looks_makes_two_more() {
 }
 
 #[test]
-fn among_many_a_claim_and_a_release_make_two_calls_each() {
+fn among_many_a_claim_or_a_release_makes_one_call() {
     let (fake, codec, client) = (Fake::new(), Codec::new(Keys::default(), Limits::default()), client(1));
-    let claims = [0, 1].map(|_| claim(&client, 2_000));
-    // The clock and the reading are for all of them together.
+    let claims = [0, 1, 2].map(|_| (0..TIED).map(|_| claim(&client, 2_000)).collect::<Vec<_>>());
+    let acquire = |claims: &[Claim]| claims.iter().cloned().map(Op::Acquire).collect::<Vec<_>>();
+    let released = |claims: &[Claim]| claims.iter().map(|claim| release(claim.id)).collect::<Vec<_>>();
+    // Beside the clock, the reading and the writing for all of them together.
     let steps = [
-        ("claim, absent", Op::Acquire(claims[0].clone()), 4),
-        ("release", release(claims[0].id), 4),
-        ("claim, released before", Op::Acquire(claims[1].clone()), 4),
-        ("claim, held: left as it is", Op::Acquire(claims[0].clone()), 2),
-        ("release by another: left as it is", release(claims[0].id), 2),
+        ("claims, absent", acquire(&claims[0]), 3 + 2 * TIED),
+        ("releases", released(&claims[0]), 3 + TIED),
+        ("claims, released before", acquire(&claims[1]), 3 + TIED),
+        ("claims, held: left as they are", acquire(&claims[2]), 2),
+        ("releases by others: left as they are", released(&claims[0]), 2),
     ];
-    for (at, (what, op, made)) in (1_000_000..).step_by(1_000).zip(steps) {
+    for (at, (what, ops, made)) in (1_000_000..).step_by(1_000).zip(steps) {
         fake.set_micros(at);
-        let answer = fake.run(&codec.bundled(&name(1), &op).expect("it may go with others"));
-        assert_eq!(answer == Value::Array(vec![Value::Nil]), made == 2, "{what}: {answer:?}");
-        assert_eq!(fake.calls(), made, "{what}");
+        let calls = ops.iter().enumerate().filter_map(|(lock, op)| codec.bundled(&name(lock), op));
+        let answers = Codec::untie(fake.run_together(Script::Bundle, &calls.collect::<Vec<_>>()), TIED);
+        assert!(answers.iter().all(|answer| (*answer == Value::Nil) == (made == 2)), "{what}: {answers:?}");
+        assert_eq!(fake.calls() as usize, made, "{what}");
     }
 }
 
@@ -159,8 +162,9 @@ impl Bench {
         for first in (0..repetitions).step_by(BATCH) {
             (first..repetitions.min(first + BATCH)).for_each(|number| queue(self, number));
             let answers = self.connection.answers();
+            // A number of 0 in the answer to many has been left out.
             let is_wrong = |answer: &Value| match answer {
-                Value::Array(answers) => answers.contains(&Value::Nil),
+                Value::Bytes(packed) => packed.chunks(8).any(|number| number == [0; 8]),
                 answer => matches!(answer, Value::Error(_) | Value::Nil),
             };
             assert!(!answers.iter().any(is_wrong), "{:?}", answers[0]);
@@ -215,7 +219,7 @@ fn an_uncontended_pair_costs_at_most_three_plain_ones() {
         ours / plain,
         bundled / plain
     );
-    assert!(bundled <= 0.9 * ours, "{bundled} µs in bundles, {ours} µs alone");
+    assert!(bundled <= 0.8 * ours, "{bundled} µs in bundles, {ours} µs alone");
     // The bar is for 7.0 and later. On 6.2 ours costs a tenth more, plain ones do not: 2.8 to 3.1 of them.
     let bar = if bandog_rig::version() < (7, 0) { 3.5 } else { 3.0 };
     assert!(ours <= bar * plain, "{ours} µs beside {plain} µs");

@@ -7,6 +7,7 @@ mod differential;
 mod faults;
 mod host;
 mod lint;
+mod many;
 mod mutants;
 mod pair;
 mod real;

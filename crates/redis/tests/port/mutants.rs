@@ -19,10 +19,13 @@ const MISTAKES: [(&str, &str); 79] = [
     // fast paths
     ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
     ("if ballot > stamp then", "if false then"),
-    ("expires = now + math.ceil((stamp - us) / 1000)\n", "expires = expires\n"),
-    ("lease <= longest and not_after", "not_after"),
-    ("and not_after >= now and (plain or not s) then", "and not_after >= now then"),
-    ("seen <= now and till > now then\n    expires", "seen <= now and till >= now then\n    expires"),
+    ("    ends = now + math.ceil((stamp - us) / 1000)\n", ""),
+    ("or lease > longest or not_after", "or not_after"),
+    ("if plain or not s then\n", "do\n"),
+    (
+        "seen > now or till <= now then\n    return\n  end\n  ends",
+        "seen > now or till < now then\n    return\n  end\n  ends",
+    ),
     ("expires <= now or till <= now then", "expires <= now or till < now then"),
     ("  if length ~= left then\n", "  if false then\n"),
     // a string whose key knows the end
@@ -33,8 +36,8 @@ const MISTAKES: [(&str, &str); 79] = [
     ("/ 1000) + left - behind)", "/ 1000) + left)"),
     ("last, now, ends + behind, late", "last, now, ends, late"),
     // among many
-    ("not s and kind == 1 and redis.pcall('EXISTS', key) == 0", "not s and kind == 1"),
-    ("answers[place] = fits and answer or false", "answers[place] = now"),
+    ("not s and kind == 1 and redis.call('EXISTS', key) == 0", "not s and kind == 1"),
+    ("stamps[place] = record and (stamp or 1) or 0", "stamps[place] = now"),
     // a string, or a hash
     ("large == 0 and string.byte(f.get('h1'), 9) == 0", "large == 0"),
     ("if s and fresh then", "if s and not r.known then"),
@@ -87,7 +90,7 @@ const MISTAKES: [(&str, &str); 79] = [
     ("  if not f.somebody_waits() then\n    r.lively = 0\n  end\n", ""),
     ("    r.late, r.cap = 0, 0\n", ""),
     // taking a hold again
-    ("if mode == 0 and lease <= longest", "if mode % 3 == 0 and lease <= longest"),
+    ("if mode ~= 0 or lease > longest", "if mode % 3 ~= 0 or lease > longest"),
     ("if s and mode == 0 and lease", "if s and mode % 3 == 0 and lease"),
     ("if c.after and c.after ~= last then", "if c.after and c.after < last then"),
     ("if c.after and c.after ~= last then", "if c.after and c.after > last then"),

@@ -114,15 +114,16 @@ impl<'a> Pair<'a> {
         };
         let Some(call) = self.codec.bundled(&self.name, op).filter(|_| seq % 2 == 0) else { return Ok(Value::Nil) };
         let left = self.host.ends(&self.key);
-        match self.host.run(&call) {
-            Value::Array(answers) if answers == [Value::Nil] => {
-                same("ends of what was left as it is", &self.host.ends(&self.key), &left)?;
-                same("news of what was left as it is", &self.host.published(), &Vec::new())?;
-                Ok(Value::Nil)
-            }
-            Value::Array(mut answers) if answers.len() == 1 => Ok(answers.swap_remove(0)),
-            other => Err(format!("a bundle answers {other:?}")),
+        let answer = self.host.run(&call);
+        if matches!(answer, Value::Error(_)) {
+            return Err(format!("a bundle answers {answer:?}"));
         }
+        let own = Codec::untie(answer, 1).swap_remove(0);
+        if own == Value::Nil {
+            same("ends of what was left as it is", &self.host.ends(&self.key), &left)?;
+            same("news of what was left as it is", &self.host.published(), &Vec::new())?;
+        }
+        Ok(own)
     }
 
     fn ask(&self, now: Now, op: &Op) -> Result<(Reply, Vec<Effect>), String> {

@@ -32,6 +32,18 @@ fn send(wire: &Wire, key: &str, body: &str) -> Pending {
     wire.send_loose(&LOOSE, |out| out.extend_from_slice(alone(key, body).as_bytes()))
 }
 
+/// The answer to so many: 9 for all, then a number for each.
+fn answer(numbers: &[u8]) -> Vec<u8> {
+    let packed = [9].iter().chain(numbers).flat_map(|number| u64::from(*number).to_be_bytes());
+    let head = format!("${}\r\n", 8 * (numbers.len() + 1)).into_bytes();
+    head.into_iter().chain(packed).chain(*b"\r\n").collect()
+}
+
+/// What one of them gets of it.
+fn own(number: u8) -> Value {
+    Value::Bytes([9, u64::from(number)].iter().flat_map(|number| number.to_be_bytes()).collect())
+}
+
 /// A wire with a command under way, and the other end, which has read it.
 async fn busy() -> (Wire, TcpStream, Pending) {
     let (wire, mut far) = ends(None).await;
@@ -59,9 +71,9 @@ fn what_waits_together_goes_as_one_and_each_gets_its_own_answer() {
         let (wire, mut far, first) = busy().await;
         let sent = [("k1", "x"), ("k2", "yy"), ("k3", "zzz")].map(|(key, body)| send(&wire, key, body));
         arrive(&mut far, &tied(&[("k1", "x"), ("k2", "yy"), ("k3", "zzz")])).await;
-        far.write_all(b"+a\r\n*3\r\n:1\r\n$-1\r\n:3\r\n").await.unwrap();
+        far.write_all(&[&b"+a\r\n"[..], &answer(&[1, 0, 3])].concat()).await.unwrap();
         value(first).await;
-        for (pending, expected) in sent.into_iter().zip([Value::Int(1), Value::Nil, Value::Int(3)]) {
+        for (pending, expected) in sent.into_iter().zip([own(1), Value::Nil, own(3)]) {
             assert_eq!(value(pending).await, expected);
         }
     });
@@ -92,10 +104,10 @@ fn whatever_stands_between_them_keeps_its_place() {
         let middle = "*1\r\n$1\r\nB\r\n";
         arrive(&mut far, &[&tied(&[("k1", "a"), ("k2", "b")]), middle, &tied(&[("k3", "c"), ("k4", "d")])].concat())
             .await;
-        far.write_all(b"+a\r\n*2\r\n:0\r\n:1\r\n:2\r\n*2\r\n:3\r\n:4\r\n").await.unwrap();
+        far.write_all(&[&b"+a\r\n"[..], &answer(&[1, 2]), b":3\r\n", &answer(&[4, 5])].concat()).await.unwrap();
         value(first).await;
-        for (pending, expected) in sent.into_iter().zip(0..) {
-            assert_eq!(value(pending).await, Value::Int(expected));
+        for (pending, expected) in sent.into_iter().zip([own(1), own(2), Value::Int(3), own(4), own(5)]) {
+            assert_eq!(value(pending).await, expected);
         }
     });
 }
@@ -106,10 +118,10 @@ fn no_key_stands_twice_in_one() {
         let (wire, mut far, first) = busy().await;
         let sent = [("k1", "a"), ("k2", "b"), ("k1", "c"), ("k3", "d")].map(|(key, body)| send(&wire, key, body));
         arrive(&mut far, &(tied(&[("k1", "a"), ("k2", "b")]) + &tied(&[("k1", "c"), ("k3", "d")]))).await;
-        far.write_all(b"+a\r\n*2\r\n:0\r\n:1\r\n*2\r\n:2\r\n:3\r\n").await.unwrap();
+        far.write_all(&[&b"+a\r\n"[..], &answer(&[1, 2]), &answer(&[3, 4])].concat()).await.unwrap();
         value(first).await;
-        for (pending, expected) in sent.into_iter().zip(0..) {
-            assert_eq!(value(pending).await, Value::Int(expected));
+        for (pending, expected) in sent.into_iter().zip(1..) {
+            assert_eq!(value(pending).await, own(expected));
         }
     });
 }
@@ -149,7 +161,7 @@ fn what_is_refused_to_all_is_asked_by_each() {
         let (refused, forgotten, short) = (two(1), two(2), two(3));
         let sent: Vec<String> = ["1", "2", "3"].iter().map(|at| tied(&[("k1", "a"), ("k2", at)])).collect();
         arrive(&mut far, &sent.concat()).await;
-        far.write_all(b"+a\r\n-NOPERM no\r\n-NOSCRIPT which\r\n*1\r\n:1\r\n").await.unwrap();
+        far.write_all(&[&b"+a\r\n-NOPERM no\r\n-NOSCRIPT which\r\n"[..], &answer(&[1])].concat()).await.unwrap();
         for pending in refused {
             assert_eq!(value(pending).await, Value::Nil);
         }
