@@ -17,6 +17,11 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// With the room of the first values.
+    pub fn with_room() -> Self {
+        Self { few: Vec::with_capacity(FEW), ..Self::default() }
+    }
+
     pub fn add(&mut self, value: u64) {
         self.add_many(bucket(value), 1);
         self.max = self.max.max(value);

@@ -8,14 +8,19 @@ use peers::stamps::Stamp;
 
 use crate::args::Game;
 use crate::peer::{Mode, Peer};
-use crate::stage::{Counted, ready};
+use crate::reenter;
+use crate::stage::{Counted, ready, resident};
 use crate::tally::Tally;
-use crate::{hold, reenter};
+
+/// Of so many each is weighed by itself: what a process has as soon as one of them waits (connections, threads) is not.
+const CROWD: usize = 1_000;
+/// After so long the first has all that it needs.
+const SETTLED: Duration = Duration::from_millis(200);
 
 pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     let peer = P::open(game).await?;
     match game.play.as_str() {
-        "hold" => return hold::play(game, peer).await,
+        "hold" => return crate::hold::play(game, peer).await,
         "reenter" => return reenter::play(game, peer).await,
         _ => {}
     }
@@ -25,10 +30,16 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     let tally = || Arc::new(Mutex::new(Tally::with_stamps(game.stamps.is_some(), game.tasks)));
     let tallies: Vec<_> = locks.iter().map(|_| tally()).collect();
     let shared = Arc::new(game.clone());
-    let rss_kib = ready();
+    let seat = |(locks, tally)| Seat { peer: peer.clone(), locks, game: Arc::clone(&shared), tally: Arc::clone(tally) };
+    let seats: Vec<_> = locks.into_iter().zip(&tallies).map(seat).map(Arc::new).collect();
+    let mut rss_kib = ready();
     let start = now();
-    for (lock, tally) in locks.into_iter().zip(&tallies) {
-        tokio::spawn(turns(peer.clone(), lock, Arc::clone(&shared), Arc::clone(tally)));
+    for (number, seat) in seats.into_iter().enumerate() {
+        tokio::spawn(turns(seat));
+        if number == 0 && game.tasks >= CROWD {
+            tokio::time::sleep(SETTLED).await;
+            rss_kib = resident();
+        }
         if !game.step.is_zero() {
             tokio::time::sleep(game.step).await;
         }
@@ -43,12 +54,21 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
 async fn warm<P: Peer>(peer: &P, game: &Game) -> Result<(), String> {
     let locks = Locks::One(peer.lock(&game.warm_name(), Mode::Alone)?);
     let still = Game { section: Duration::ZERO, pause: Duration::ZERO, ..game.clone() };
-    let task = tokio::spawn(turns(peer.clone(), locks, Arc::new(still), Arc::default()));
+    let seat = Seat { peer: peer.clone(), locks, game: Arc::new(still), tally: Arc::default() };
+    let task = tokio::spawn(turns(Arc::new(seat)));
     tokio::time::sleep(game.warm).await;
     task.abort();
     // It must be over before anything counts.
     let _ = task.await;
     Ok(())
+}
+
+/// What a task has from the beginning.
+struct Seat<P: Peer> {
+    peer: P,
+    locks: Locks<P>,
+    game: Arc<Game>,
+    tally: Arc<Mutex<Tally>>,
 }
 
 /// What a task acquires.
@@ -76,29 +96,37 @@ impl<P: Peer> Locks<P> {
     }
 }
 
-async fn turns<P: Peer>(peer: P, locks: Locks<P>, game: Arc<Game>, tally: Arc<Mutex<Tally>>) {
+async fn turns<P: Peer>(seat: Arc<Seat<P>>) {
+    let tally = || seat.tally.lock().unwrap();
     for turn in 0.. {
-        let asked = tally.lock().unwrap().asks();
-        match one(&peer, locks.at(turn), &game, asked).await {
-            Ok(stamp) => tally.lock().unwrap().held(stamp),
+        let asked = tally().asks();
+        match one(&seat, turn, asked).await {
+            Ok(stamp) => tally().held(stamp),
             Err(error) => {
-                tally.lock().unwrap().failed(error);
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                tally().failed(error);
+                stay(Duration::from_millis(1)).await;
             }
         }
-        if !game.pause.is_zero() {
-            tokio::time::sleep(game.pause).await;
-        }
+        stay(seat.game.pause).await;
     }
 }
 
-async fn one<P: Peer>(peer: &P, lock: &P::Lock, game: &Game, asked: u64) -> Result<Stamp, String> {
-    let guard = peer.acquire(lock).await?;
+async fn one<P: Peer>(seat: &Seat<P>, turn: usize, asked: u64) -> Result<Stamp, String> {
+    let guard = seat.peer.acquire(seat.locks.at(turn)).await?;
+    // In a box: a task that still waits has no room for what comes then.
+    Box::pin(keep(seat, guard, asked)).await
+}
+
+async fn keep<P: Peer>(seat: &Seat<P>, guard: P::Guard, asked: u64) -> Result<Stamp, String> {
     let held = now();
-    if !game.section.is_zero() {
-        tokio::time::sleep(game.section).await;
-    }
+    stay(seat.game.section).await;
     let left = now();
-    peer.release(guard).await?;
+    seat.peer.release(guard).await?;
     Ok(Stamp { asked, held, left })
+}
+
+async fn stay(time: Duration) {
+    if !time.is_zero() {
+        Box::pin(tokio::time::sleep(time)).await;
+    }
 }

@@ -4,6 +4,9 @@ use peers::clock::now;
 use peers::histogram::Histogram;
 use peers::stamps::{LIMIT, Stamp};
 
+/// So many stamps have their room from the beginning.
+const FIRST: usize = 4;
+
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) wait: Histogram,
@@ -21,7 +24,9 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn with_stamps(wanted: bool, tasks: usize) -> Self {
-        Self { room: if wanted { LIMIT / tasks.max(1) } else { 0 }, ..Self::default() }
+        let room = if wanted { LIMIT / tasks.max(1) } else { 0 };
+        let (wait, pair) = (Histogram::with_room(), Histogram::with_room());
+        Self { wait, pair, stamps: Vec::with_capacity(room.min(FIRST)), room, ..Self::default() }
     }
 
     pub(crate) fn asks(&mut self) -> u64 {

@@ -100,6 +100,7 @@ pub(crate) fn play(
         None => server.port,
     };
     let ms = scenario.ms / shorter;
+    let length = Duration::from_millis(ms.into());
     let mut processes = Vec::new();
     for number in 0..scenario.processes {
         let mut command = installed.command(contender);
@@ -120,17 +121,20 @@ pub(crate) fn play(
     let ids: Vec<u32> = processes.iter().map(Process::id).collect();
     let before = Reading::take(service, &ids);
     processes.iter_mut().for_each(Process::go);
+    let start = now();
     let mut counted_from = 0;
     if let Some(monitor) = monitor.as_ref().filter(|_| scenario.is_crowded()) {
-        std::thread::sleep(Duration::from_millis(ms.into()) / 2);
+        sleep_until(start, length / 2);
         (before_commands, counted_from) = (Some(monitor.seen()), now());
     }
-    let within = Duration::from_millis(ms.into()) + Duration::from_secs(60);
+    // Before anybody makes its report, which takes memory as well.
+    sleep_until(start, length * 19 / 20);
+    let resident: f64 = ids.iter().map(|id| memory_kib(*id, "VmRSS")).sum();
+    let within = length + Duration::from_secs(60);
     let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
     let used = before.until(&Reading::take(service, &ids));
     let commands = monitor.as_ref().map(|monitor| monitor.seen() - before_commands.unwrap_or_default());
     let told = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Told>, _>>().map_err(failed)?;
-    let resident: f64 = ids.iter().map(|id| memory_kib(*id, "VmRSS")).sum();
     let peak_kib = ids.iter().map(|id| memory_kib(*id, "VmHWM")).sum();
     let grown_kib = resident - told.iter().map(|told| told.rss_before_kib).sum::<f64>();
     let complete = told.iter().map(|told| told.complete_ns).max().unwrap_or_default();
@@ -173,4 +177,9 @@ fn stamps_path(scenario: &Scenario, server: &Server, process: usize) -> Option<P
 
 fn stamps_word(scenario: &Scenario, server: &Server, process: usize) -> Option<String> {
     stamps_path(scenario, server, process).map(|path| format!("stamps={}", path.display()))
+}
+
+/// Sleeps until so much has passed.
+fn sleep_until(start: u64, passed: Duration) {
+    std::thread::sleep(passed.saturating_sub(Duration::from_nanos(now() - start)));
 }
