@@ -170,14 +170,18 @@ func tell(rss int, start, complete uint64, tallies []*tally) {
 
 func play(locks *redsync.Redsync) {
 	turns(locks, "warm:"+game["process"], 0, 0, newTally(), now()+uint64(number("warm_ms"))*1e6)
-	rss, start, tallies := residentKib(), ready(), []*tally{}
+	// What only the game needs is there before anything is weighed.
+	tallies := []*tally{}
+	for range number("tasks") {
+		tallies = append(tallies, newTally())
+	}
+	rss, start := residentKib(), ready()
 	section, pause := time.Duration(number("section_us"))*time.Microsecond, time.Duration(number("pause_us"))*time.Microsecond
 	for task := range number("tasks") {
 		name := game["name"]
 		if game["play"] == "pairs" {
 			name = fmt.Sprintf("%s:%s:%d", name, game["process"], task)
 		}
-		tallies = append(tallies, newTally())
 		go turns(locks, name, section, pause, tallies[task], math.MaxUint64)
 		time.Sleep(time.Duration(number("step_us")) * time.Microsecond)
 	}

@@ -100,12 +100,12 @@ async function hold(redlock) {
 async function play(redlock) {
   const name = (task) => (game.play === "shared" ? game.name : `${game.name}:${game.process}:${task}`);
   await turns(redlock, `warm:${game.process}`, 0, 0, newTally(), now() + warmMs * 1e6);
+  // What only the game needs is there before anything is weighed.
+  const tallies = Array.from({ length: tasks }, newTally);
   const rss = residentKib();
   const start = await ready();
-  const tallies = [];
   for (let task = 0; task < tasks; task += 1) {
-    tallies.push(newTally());
-    turns(redlock, name(task), section, pause, tallies.at(-1));
+    turns(redlock, name(task), section, pause, tallies[task]);
     if (step) await sleep(step);
   }
   const complete = now();

@@ -126,12 +126,12 @@ def play(client, make):
     locks = [make(client, name(task)) for task in range(TASKS)]
     turns(*make(client, f"warm:{GAME['process']}"), 0, 0, Tally(), now() + int(WARM * 1e9))
     threading.stack_size(256 * 1024)
+    # What only the game needs is there before anything is weighed.
+    tallies = [Tally() for _ in locks]
     rss = resident_kib()
     start = ready()
-    tallies = []
-    for acquire, release in locks:
-        tallies.append(Tally())
-        threading.Thread(target=turns, args=(acquire, release, SECTION, PAUSE, tallies[-1]), daemon=True).start()
+    for (acquire, release), tally in zip(locks, tallies):
+        threading.Thread(target=turns, args=(acquire, release, SECTION, PAUSE, tally), daemon=True).start()
         if STEP:
             time.sleep(STEP)
     complete = now()

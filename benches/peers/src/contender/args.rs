@@ -61,8 +61,11 @@ impl Game {
         }
     }
 
-    /// A name that nobody else asks for.
+    /// The name to play for nothing on.
     pub(crate) fn warm_name(&self) -> String {
-        format!("warm:{}", self.process)
+        match self.play.as_str() {
+            "shared" => "warm".to_owned(),
+            _ => format!("warm:{}", self.process),
+        }
     }
 }

@@ -8,19 +8,14 @@ use peers::stamps::Stamp;
 
 use crate::args::Game;
 use crate::peer::{Mode, Peer};
-use crate::reenter;
-use crate::stage::{Counted, ready, resident};
+use crate::stage::{Counted, ready};
 use crate::tally::Tally;
-
-/// Of so many each is weighed by itself: what a process has as soon as one of them waits (connections, threads) is not.
-const CROWD: usize = 1_000;
-/// After so long the first has all that it needs.
-const SETTLED: Duration = Duration::from_millis(200);
+use crate::{hold, reenter};
 
 pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     let peer = P::open(game).await?;
     match game.play.as_str() {
-        "hold" => return crate::hold::play(game, peer).await,
+        "hold" => return hold::play(game, peer).await,
         "reenter" => return reenter::play(game, peer).await,
         _ => {}
     }
@@ -32,14 +27,10 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     let shared = Arc::new(game.clone());
     let seat = |(locks, tally)| Seat { peer: peer.clone(), locks, game: Arc::clone(&shared), tally: Arc::clone(tally) };
     let seats: Vec<_> = locks.into_iter().zip(&tallies).map(seat).map(Arc::new).collect();
-    let mut rss_kib = ready();
+    let rss_kib = ready();
     let start = now();
-    for (number, seat) in seats.into_iter().enumerate() {
+    for seat in seats {
         tokio::spawn(turns(seat));
-        if number == 0 && game.tasks >= CROWD {
-            tokio::time::sleep(SETTLED).await;
-            rss_kib = resident();
-        }
         if !game.step.is_zero() {
             tokio::time::sleep(game.step).await;
         }
@@ -50,7 +41,8 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     Ok(())
 }
 
-/// Plays for nothing on a name of its own.
+/// Plays for nothing on another name, with the other processes if the game is with them: what a process needs once (connections,
+/// threads) is there before anything is weighed.
 async fn warm<P: Peer>(peer: &P, game: &Game) -> Result<(), String> {
     let locks = Locks::One(peer.lock(&game.warm_name(), Mode::Alone)?);
     let still = Game { section: Duration::ZERO, pause: Duration::ZERO, ..game.clone() };

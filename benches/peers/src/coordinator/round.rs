@@ -40,7 +40,7 @@ pub(crate) struct Told {
 pub(crate) struct Outcome {
     pub(crate) told: Vec<Told>,
     pub(crate) used: Used,
-    /// Of all processes, beyond what they had before they began.
+    /// Of all processes, shortly before they end, beyond what they had before they began.
     pub(crate) grown_kib: f64,
     pub(crate) peak_kib: f64,
     /// By number of the process.

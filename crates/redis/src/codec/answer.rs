@@ -18,6 +18,8 @@ use super::view::Audit;
 use super::{claim, view};
 
 const NO_READER: Verdict = Verdict::Refused(Refusal::NotHolder);
+/// Stands in a stamp's place where there is none; no clock is that far back.
+const DONE: u64 = 1;
 const WORD: Wrong = Wrong::Nonsense("an unknown answer");
 
 pub(super) fn reply(limits: &Limits, op: &Op, run: RunId, answer: Value) -> Result<Reply, Wrong> {
@@ -35,20 +37,21 @@ pub(super) fn reply(limits: &Limits, op: &Op, run: RunId, answer: Value) -> Resu
 fn short(limits: &Limits, op: &Op, answer: &Value) -> Result<Option<(LeaseTime, Body)>, Wrong> {
     let (at, stamp) = match answer {
         Value::Int(at) => (u64::try_from(*at).map_err(|_| WORD)?, None),
-        Value::Bytes(packed) => pair(packed).map(|(at, stamp)| (at, Some(Stamp::from_micros(stamp)))).ok_or(WORD)?,
+        Value::Bytes(packed) => pair(packed).map(|(at, stamp)| (at, Some(stamp))).ok_or(WORD)?,
         _ => return Ok(None),
     };
     let line = Line::default();
     let body = match (op, stamp) {
-        (Op::Acquire(claim), Some(stamp)) => {
+        (Op::Acquire(claim), Some(stamp)) if stamp != DONE => {
+            let stamp = Stamp::from_micros(stamp);
             Body::Verdict(Verdict::Granted(Grant { stamp, remaining: claim.lease.length(), line }))
         }
-        (Op::Renew(renew), Some(stamp)) => {
-            let remaining = renew.lease.length().min(limits.max_lease);
+        (Op::Renew(renew), Some(stamp)) if stamp != DONE => {
+            let (stamp, remaining) = (Stamp::from_micros(stamp), renew.lease.length().min(limits.max_lease));
             Body::Renewal(Renewal::Renewed { stamp, remaining, line })
         }
-        // Among many it is answered with a stamp like the claims.
-        (Op::Release(Release { again: None, .. }), _) => {
+        // Among many it is answered like the claims.
+        (Op::Release(Release { again: None, .. }), None | Some(DONE)) => {
             Body::Release(ReleaseReply { parted: Parted::Hold, again: None })
         }
         _ => return Err(WORD),

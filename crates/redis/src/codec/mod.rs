@@ -1,4 +1,5 @@
-//! From operations to calls and from answers to replies: the one place that knows the scripts' arguments and answers.
+//! From operations to calls and from answers to replies: the one place that knows the scripts' arguments and
+//! answers, but for how those of many callers are tied together (`wire/bundle.rs`).
 //!
 //! Connections use it. It holds no state beyond the store's limits and spelling, so one can be shared by all lanes.
 

@@ -123,6 +123,24 @@ fn nonsense_is_an_error_and_never_a_panic() {
 }
 
 #[test]
+fn what_releases_are_answered_is_no_grant_and_a_grant_is_no_release() {
+    let name = LockName::new("a").unwrap();
+    for op in every_op() {
+        let [grant, release] = [7, 1].map(|number: u64| {
+            let packed = [5, number].into_iter().flat_map(u64::to_be_bytes).collect();
+            codec().reply(&op, RunId(1), Value::Bytes(packed)).is_ok()
+        });
+        let goes_among_many = codec().bundled(&name, &op).is_some();
+        let expected = match &op {
+            Op::Acquire(_) | Op::Renew(_) => (true, false),
+            Op::Release(_) if goes_among_many => (false, true),
+            _ => (false, false),
+        };
+        assert_eq!((grant, release), expected, "{op:?}");
+    }
+}
+
+#[test]
 fn an_answer_that_goes_on_is_refused() {
     let renew = Op::Renew(Renew::new(claim().id, claim().lease));
     let answer = |extra: &[Value]| Value::Array([&[Value::Int(5), Value::Int(0), Value::Int(0)], extra].concat());

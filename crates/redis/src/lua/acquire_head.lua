@@ -8,14 +8,14 @@
 local retention, longest, mode, lease, not_after, ballot = struct.unpack('>I8I8BI8I8I8', ARGV[1], 13)
 if plain or not s then
   local record, ends, stamp = claim(s, ARGV[2], retention, longest, mode, lease, not_after, ballot)
-  if record and s then
-    -- To take an end away and give another costs more than to move it.
-    redis.call('SET', key, record, 'KEEPTTL')
-    redis.call('PEXPIREAT', key, string.format('%d', ends))
-  elseif record then
-    redis.call('SET', key, record, 'PXAT', string.format('%d', ends))
-  end
   if record then
+    if s then
+      -- To take an end away and give another costs more than to move it.
+      redis.call('SET', key, record, 'KEEPTTL')
+      redis.call('PEXPIREAT', key, string.format('%d', ends))
+    else
+      redis.call('SET', key, record, 'PXAT', string.format('%d', ends))
+    end
     return struct.pack('>I8I8', now, stamp)
   end
 end

@@ -1,10 +1,11 @@
 -- The fast path of a claim: an exclusive one for a lock that nobody holds or waits for, and that remembers no done ids.
 --
 -- s        the record, a plain string, or nothing where there is none
--- card     the claim's
+-- card     the claim's; then the store's limits and the claim's numbers, in the order of acquire_head.lua
 -- returns  the record as it is to be, when its key is to end, and the stamp. Nothing where it does not fit
 --
--- Claims of one moment have much in common: what was packed for one, all but its card, is kept for the next.
+-- Claims of one moment have much in common: what was packed for one, all but its card, is kept for the next,
+-- of the same store, which has one retention.
 local front, packed_stamp, packed_late, packed_lease
 local function claim(s, card, retention, longest, mode, lease, not_after, ballot)
   if mode ~= 0 or lease > longest or not_after < now then

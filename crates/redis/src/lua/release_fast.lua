@@ -1,12 +1,12 @@
 -- The fast path of a release: the only hold, exclusive or shared, with nobody waiting and nothing to remember.
 --
 -- s        the record, a plain string
--- id       the holder id to end; then whether a not-after is named, the not-after, whether a claim follows
+-- id       the holder id to end; then the store's limits and the release's numbers, in the order of release_head.lua
 -- returns  the record as it is to be, and when its key is to end. Nothing where it does not fit
 --
 -- Releases of one moment have all but their stamps in common.
 local rest, rest_end
-local function release(s, id, retention, longest, named, not_after, again)
+local function release(s, id, retention, _, named, _, again)
   if named ~= 0 or again ~= 0 or string.find(s, id, 84, true) ~= 84 then
     return
   end

@@ -2,8 +2,8 @@
 //!
 //! The [wire](super::shared) puts a [loose](Loose) command into its buffer like every other, and notes here where it stands. Before
 //! the buffer is written, or something is put behind them that is not loose, those that stand in a row are tied: rewritten as one call
-//! of the script that does many. Its answer has something for each caller, which says what it would have heard alone, or nothing: then the
-//! server has done nothing for it, and it is to be sent by itself.
+//! of the script that does many. Its answer has something for each caller, which says what it would have heard alone, or nothing: then
+//! the server has done nothing for it, and it is to be sent by itself.
 //!
 //! # Invariants
 //! - Tied or not, commands keep their order; no key stands twice in one bundle.

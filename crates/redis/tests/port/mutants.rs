@@ -8,6 +8,7 @@ use proptest::test_runner::Config;
 
 use crate::config;
 use crate::differential::try_play;
+use crate::many;
 use crate::tally::Tally;
 
 /// More cases than any of them has needed, by far.
@@ -115,23 +116,48 @@ const MISTAKES: [(&str, &str); 79] = [
     ("over = over or not standing", "over = not standing"),
 ];
 
-fn finds(right: &str, wrong: &str) -> bool {
+/// The same for what those in one call have in common, or what keeps them apart.
+const AMONG_MANY: [(&str, &str); 9] = [
+    ("if stamp ~= packed_stamp or ", "if "),
+    (" or not_after ~= packed_late", ""),
+    (" or lease ~= packed_lease", ""),
+    ("if ends ~= rest_end then", "if not rest_end then"),
+    ("string.sub(s, 1, 8) .. rest", "struct.pack('>I8', us) .. rest"),
+    ("if till ~= spelled then", "if not spelled then"),
+    ("changed[place * 2 - 1], spelling", "KEYS[place], spelling"),
+    ("stamps[place] = record", "stamps[#stamps + 1] = place > 1 and record"),
+    ("at = behind + length\n", "at = behind + 24\n"),
+];
+
+/// A server whose scripts say the one instead of the other.
+fn mistaken(right: &str, wrong: &str) -> Fake {
     let present = Script::ALL.iter().any(|script| script.text().contains(right));
     assert!(present, "no script says {right:?} any more");
-    let fake = Fake::with(|script| script.text().replace(right, wrong));
-    let config = Config { max_shrink_iters: 0, ..config(CASES) };
-    try_play(&fake, &RefCell::new(Tally::default()), config, LENGTH).is_err()
+    Fake::with(|script| script.text().replace(right, wrong))
+}
+
+fn quick(cases: u32) -> Config {
+    Config { max_shrink_iters: 0, ..config(cases) }
+}
+
+fn finds(right: &str, wrong: &str) -> bool {
+    try_play(&mistaken(right, wrong), &RefCell::new(Tally::default()), quick(CASES), LENGTH).is_err()
 }
 
 #[test]
 fn without_a_mistake_nothing_is_found() {
-    let config = Config { max_shrink_iters: 0, ..config(100) };
-    let fake = Fake::with(|script| script.text().replace("local key = KEYS[1]", "local key = KEYS[1] "));
-    try_play(&fake, &RefCell::new(Tally::default()), config, LENGTH).expect("both agree");
+    let fake = mistaken("local key = KEYS[1]", "local key = KEYS[1] ");
+    try_play(&fake, &RefCell::new(Tally::default()), quick(100), LENGTH).expect("both agree");
 }
 
 #[test]
 fn every_mistake_is_found() {
     let missed: Vec<_> = MISTAKES.iter().filter(|(right, wrong)| !finds(right, wrong)).collect();
     assert!(missed.is_empty(), "not found: {missed:#?}");
+}
+
+#[test]
+fn every_mistake_among_many_is_found() {
+    let missed = AMONG_MANY.iter().filter(|(right, wrong)| many::try_play(&mistaken(right, wrong), quick(500)).is_ok());
+    assert_eq!(missed.collect::<Vec<_>>(), Vec::<&(&str, &str)>::new(), "not found");
 }

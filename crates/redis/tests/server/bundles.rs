@@ -74,6 +74,10 @@ fn claims_and_releases_go_as_one_call() {
             (&Parted::Hold, true, &Parted::Hold)
         );
         assert_eq!(calls(&server, "evalsha") - before, 2);
+        for (name, at_least) in [("one", 1), ("two", 1), ("three", 20_000)] {
+            let left: i64 = server.run(&format!("PTTL lock:{name}"));
+            assert!(left >= at_least, "{name} ends in {left} ms");
+        }
     });
 }
 
@@ -135,7 +139,7 @@ fn one_that_is_forbidden_does_not_spoil_the_others() {
 }
 
 #[test]
-fn what_was_done_before_a_refusal_is_told() {
+fn a_refused_bundle_is_asked_one_by_one() {
     on_one_thread(async |server| {
         let _: String = server.run("ACL SETUSER narrow on >word +@all ~lock:* &*");
         let store = store(&server.url().replace("redis://", "redis://narrow:word@")).await;

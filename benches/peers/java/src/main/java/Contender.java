@@ -54,13 +54,14 @@ public final class Contender {
         // The virtual machine compiles what it runs often: it gets longer to warm up than the others.
         Tally spare = new Tally();
         turns(locks("warm:" + GAME.get("process")), 0, 0, spare, System.nanoTime() + number("warm_ms") * 1_000_000L);
+        // What only the game needs is there before anything is weighed.
+        List<Tally> tallies = new ArrayList<>();
+        for (int task = 0; task < number("tasks"); task++) tallies.add(new Tally());
         long rss = residentKib();
         long start = ready();
-        List<Tally> tallies = new ArrayList<>();
         for (int task = 0; task < number("tasks"); task++) {
             RLock[] locks = locks(own ? GAME.get("name") + ":" + GAME.get("process") + ":" + task : GAME.get("name"));
-            Tally tally = new Tally();
-            tallies.add(tally);
+            Tally tally = tallies.get(task);
             Thread thread = new Thread(null, () -> turns(locks, number("section_us"), number("pause_us"), tally, Long.MAX_VALUE), "task", 256 * 1024);
             thread.setDaemon(true);
             thread.start();
