@@ -21,25 +21,26 @@ const MISTAKES: [Mistake; 16] = [
     (
         "a release ends whoever holds",
         &[
-            ("or string.find(s, id, 84, true) ~= 84 then", "or #s < 84 then"),
+            ("plain and string.find(s, id, 84, true) == 84 then", "plain and #s > 83 then"),
             ("if kind == 1 then\n  f.remove(f.hold(at))", "if r.n > 0 then\n  f.remove(f.hold(1))"),
         ],
     ),
     (
         "stamps are not stepped beyond the last",
-        &[("local stamp, till = last + 1,", "local stamp, till = 0,"), ("math.max(r.last + 1, us,", "math.max(us,")],
+        &[("    stamp = last + 1\n", "    stamp = 0\n"), ("math.max(r.last + 1, us,", "math.max(us,")],
     ),
     (
         "a late claim is served all the same",
         &[
-            ("or not_after < now then\n    return", "then\n    return"),
+            ("and not_after >= now and (plain", "and (plain"),
+            ("and not_after >= now then", "then"),
             ("elseif c.not_after < now then", "elseif false then"),
         ],
     ),
     (
         "a lease ends a tenth early",
         &[
-            ("till = last + 1, now + lease", "till = last + 1, now + math.floor(lease * 0.9)"),
+            ("0, 0, 0, 0, now + lease", "0, 0, 0, 0, now + math.floor(lease * 0.9)"),
             ("  till = now + left\n", "  till = now + math.floor(left * 0.9)\n"),
         ],
     ),

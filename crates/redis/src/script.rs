@@ -67,10 +67,16 @@ impl Script {
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!(["claim_fast", "acquire_head", "join"], ["audit", "claim", "acquire"]),
+            Self::Acquire => engine!(
+                ["acquire_open", "claim_kept", "claim_fast", "acquire_head", "join"],
+                ["audit", "claim", "acquire"]
+            ),
             Self::Renew => engine!(["renew_fast", "renew_head", "renew_line"], ["renew"]),
             Self::Heartbeat => engine!([], ["heartbeat"]),
-            Self::Release => engine!(["release_fast", "release_head", "hand_off"], ["audit", "claim", "release"]),
+            Self::Release => engine!(
+                ["release_open", "release_kept", "release_fast", "release_head", "hand_off"],
+                ["audit", "claim", "release"]
+            ),
             Self::Upgrade => engine!([], ["audit", "claim", "upgrade"]),
             Self::Downgrade => engine!([], ["downgrade"]),
             Self::Revoke => engine!([], ["audit", "revoke"]),
@@ -78,7 +84,18 @@ impl Script {
             Self::Tend => engine!([], ["tend"]),
             Self::Peek => lua!("clock", "open", "state", "holders", "queue", "audit", "view", "peek"),
             Self::RenewAll => lua!("clock", "renew_fast", "renew_all"),
-            Self::Bundle => lua!("clock", "claim_fast", "release_fast", "bundle"),
+            Self::Bundle => concat!(
+                lua!("clock", "claim_kept", "release_kept"),
+                "local function claim(s, card, retention, longest, mode, lease, not_after, ballot)\n",
+                "local plain, record, ends, stamp = s\n",
+                lua!("claim_fast"),
+                "return record, ends, stamp\nend\n",
+                "local function release(s, id, retention, longest, named, not_after, again)\n",
+                "local plain, record, ends = s\n",
+                lua!("release_fast"),
+                "return record, ends\nend\n",
+                lua!("bundle")
+            ),
         }
     }
 

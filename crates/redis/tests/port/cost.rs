@@ -213,16 +213,18 @@ fn an_uncontended_pair_costs_at_most_three_plain_ones() {
         });
         bundled.push(each / TIED as f64);
     }
+    // Beside what was measured in the same moment: the machine is not the same in every round.
+    let beside =
+        |these: &[f64], those: &[f64]| median(these.iter().zip(those).map(|(this, that)| this / that).collect());
+    let (alone, saved, together) = (beside(&ours, &plain), beside(&bundled, &ours), beside(&bundled, &plain));
     let (plain, ours, bundled) = (median(plain), median(ours), median(bundled));
     println!(
-        "server time per uncontended pair: {ours:.1} µs, {TIED} in a call {bundled:.1} µs, plain {plain:.1} µs, ratios {:.2} and {:.2}",
-        ours / plain,
-        bundled / plain
+        "server time per uncontended pair: {ours:.1} µs, {TIED} in a call {bundled:.1} µs, plain {plain:.1} µs, ratios {alone:.2} and {together:.2}"
     );
-    assert!(bundled <= 0.8 * ours, "{bundled} µs in bundles, {ours} µs alone");
+    assert!(saved <= 0.8, "{bundled} µs in bundles, {ours} µs alone: {saved}");
     // The bar is for 7.0 and later. On 6.2 ours costs a tenth more, plain ones do not: 2.8 to 3.1 of them.
     let bar = if bandog_rig::version() < (7, 0) { 3.5 } else { 3.0 };
-    assert!(ours <= bar * plain, "{ours} µs beside {plain} µs");
+    assert!(alone <= bar, "{ours} µs beside {plain} µs: {alone}");
 }
 
 /// A lock with a holder and a line behind it that stays as long as it is.

@@ -18,15 +18,12 @@ const LENGTH: usize = 200;
 /// What stands in the scripts, and what stands there by mistake.
 const MISTAKES: [(&str, &str); 79] = [
     // fast paths
-    ("local stamp, till = last + 1, now + lease", "local stamp, till = last, now + lease"),
+    ("    stamp = last + 1\n", "    stamp = last\n"),
     ("if ballot > stamp then", "if false then"),
-    ("    ends = now + math.ceil((stamp - us) / 1000)\n", ""),
-    ("or lease > longest or not_after", "or not_after"),
-    ("if plain or not s then\n", "do\n"),
-    (
-        "seen > now or till <= now then\n    return\n  end\n  ends",
-        "seen > now or till < now then\n    return\n  end\n  ends",
-    ),
+    ("      ends = now + math.ceil((stamp - us) / 1000)\n", ""),
+    ("if mode == 0 and lease <= longest and", "if mode == 0 and"),
+    (" and (plain or not s) then", " then"),
+    ("seen <= now and till > now then\n    ends", "seen <= now and till >= now then\n    ends"),
     ("expires <= now or till <= now then", "expires <= now or till < now then"),
     ("  if length ~= left then\n", "  if false then\n"),
     // a string whose key knows the end
@@ -91,7 +88,7 @@ const MISTAKES: [(&str, &str); 79] = [
     ("  if not f.somebody_waits() then\n    r.lively = 0\n  end\n", ""),
     ("    r.late, r.cap = 0, 0\n", ""),
     // taking a hold again
-    ("if mode ~= 0 or lease > longest", "if mode % 3 ~= 0 or lease > longest"),
+    ("if mode == 0 and lease <= longest", "if mode % 3 == 0 and lease <= longest"),
     ("if s and mode == 0 and lease", "if s and mode % 3 == 0 and lease"),
     ("if c.after and c.after ~= last then", "if c.after and c.after < last then"),
     ("if c.after and c.after ~= last then", "if c.after and c.after > last then"),
