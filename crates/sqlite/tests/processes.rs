@@ -86,6 +86,7 @@ fn waiting_costs_next_to_nothing() {
         std::thread::sleep(Duration::from_millis(5));
     });
     // Every hand-off between others rings.
+    let (own, began) = (cpu_micros(), nanos());
     let rung = cost(&mut bob, || {
         let (id, _) = ann.take("other", LONG);
         let claim = eve.ask(LONG);
@@ -94,16 +95,15 @@ fn waiting_costs_next_to_nothing() {
         eve.wait(claim.id, Duration::from_secs(10)).expect("a grant");
         eve.release("other", claim.id);
     });
+    let own = (cpu_micros() - own) as f64 * 1e5 / (nanos() - began) as f64;
     bob.tell("memory");
     println!(
-        "a waiting process: {quiet:.3} % of a core in quiet, {beside:.3} % beside renewals, {rung:.3} % beside hand-offs of others; {}",
+        "a waiting process: {quiet:.3} % of a core in quiet, {beside:.3} % beside renewals, {rung:.3} % beside hand-offs of others, which take {own:.0} %; {}",
         bob.must_hear()
     );
     assert!(quiet <= 1.0 && beside <= 1.0, "{quiet} % and {beside} % of a core");
-    // Bounded by the pause between looks. A build that is not optimised needs longer for each, and up to 7 % were seen on a machine
-    // that others kept busy.
-    let bound = if cfg!(debug_assertions) { 15.0 } else { 1.0 };
-    assert!(rung <= bound, "{rung} % of a core");
+    // Bounded by the pause between looks, however many there are.
+    assert!(rung <= own / 5.0, "{rung} % of a core, beside {own} %");
 }
 
 /// Percent of a core that the child uses while something goes on here for two seconds.
