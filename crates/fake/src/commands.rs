@@ -103,7 +103,9 @@ impl Db {
             }
             (b"MGET", [_, ..]) => Ok(Outcome::List(rest.iter().map(|key| self.text(key)).collect())),
             (b"MSET", [_, ..]) if rest.len() % 2 == 0 => {
-                rest.chunks(2).try_fold(Outcome::Int(0), |_, pair| self.set(&pair[0], &pair[1], &[]))
+                let entry = |text: &[u8]| Entry { held: Held::Text(text.to_vec()), ends: None };
+                rest.chunks(2).for_each(|pair| self.put(&pair[0], Some(entry(&pair[1]))));
+                Ok(Outcome::Int(1))
             }
             (b"SET", [key, text, how @ ..]) => self.set(key, text, how),
             (b"SETRANGE", [key, from, part]) => self.set_range(key, from, part),
@@ -141,7 +143,6 @@ impl Db {
         let ends = match how {
             [keep] if keep == b"KEEPTTL" => self.live(key).and_then(|entry| entry.ends),
             [at, ends] if at == b"PXAT" => Some(number(ends)?),
-            [] => None,
             _ => return Err("ERR the fake does not know this SET".to_owned()),
         };
         self.put(key, Some(Entry { held: Held::Text(text.to_vec()), ends }));

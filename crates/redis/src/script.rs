@@ -67,16 +67,14 @@ impl Script {
     /// The text for `EVAL` and `SCRIPT LOAD`; the same bytes in every process of one version.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Acquire => engine!(
-                ["acquire_open", "claim_kept", "claim_fast", "acquire_head", "join"],
-                ["audit", "claim", "acquire"]
-            ),
+            Self::Acquire => {
+                engine!(["acquire_open", "claim_fast", "acquire_head", "join"], ["audit", "claim", "acquire"])
+            }
             Self::Renew => engine!(["renew_fast", "renew_head", "renew_line"], ["renew"]),
             Self::Heartbeat => engine!([], ["heartbeat"]),
-            Self::Release => engine!(
-                ["release_open", "release_kept", "release_fast", "release_head", "hand_off"],
-                ["audit", "claim", "release"]
-            ),
+            Self::Release => {
+                engine!(["release_open", "release_fast", "release_head", "hand_off"], ["audit", "claim", "release"])
+            }
             Self::Upgrade => engine!([], ["audit", "claim", "upgrade"]),
             Self::Downgrade => engine!([], ["downgrade"]),
             Self::Revoke => engine!([], ["audit", "revoke"]),
@@ -84,8 +82,10 @@ impl Script {
             Self::Tend => engine!([], ["tend"]),
             Self::Peek => lua!("clock", "open", "state", "holders", "queue", "audit", "view", "peek"),
             Self::RenewAll => lua!("clock", "renew_fast", "renew_all"),
+            // The fast paths as functions, with what they keep from one lock for the next.
             Self::Bundle => concat!(
-                lua!("clock", "claim_kept", "release_kept"),
+                lua!("clock"),
+                "local front, packed_stamp, packed_late, packed_lease, rest, rest_end\n",
                 "local function claim(s, card, retention, longest, mode, lease, not_after, ballot)\n",
                 "local plain, record, ends, stamp = s\n",
                 lua!("claim_fast"),

@@ -102,8 +102,10 @@ fn waiting_costs_next_to_nothing() {
         bob.must_hear()
     );
     assert!(quiet <= 1.0 && beside <= 1.0, "{quiet} % and {beside} % of a core");
-    // Bounded by the pause between looks, however many there are.
-    assert!(rung <= own / 5.0, "{rung} % of a core, beside {own} %");
+    // Bounded by the pause between looks, however many there are. A build that is not optimised needs longer for each, on a busy
+    // machine twice as long: it is measured by what the hand-offs take.
+    let bound = if cfg!(debug_assertions) { own / 5.0 } else { 1.0 };
+    assert!(rung <= bound, "{rung} % of a core, beside {own} %");
 }
 
 /// Percent of a core that the child uses while something goes on here for two seconds.

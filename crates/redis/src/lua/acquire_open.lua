@@ -5,3 +5,4 @@
 -- ARGV[2]  its card: holder id (16 secret bytes, 8 of sequence), inbox (16 hex digits), public id (8 bytes), who
 local retention, longest, mode, lease, not_after, ballot = struct.unpack('>I8I8BI8I8I8', ARGV[1], 13)
 local card, record, ends, stamp = ARGV[2]
+local front, packed_stamp, packed_late, packed_lease

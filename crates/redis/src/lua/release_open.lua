@@ -5,3 +5,4 @@
 -- ARGV[3]  with a claim: its card
 local retention, longest, named, not_after, again = struct.unpack('>I8I8BI8B', ARGV[1], 13)
 local id, record, ends = ARGV[2]
+local rest, rest_end
