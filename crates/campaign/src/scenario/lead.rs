@@ -4,8 +4,8 @@
 //! server is stopped or killed, or each key is deleted, or the process is paused for longer than any lease. The process says when each
 //! loss was told and when the last confirmed lease ends ([ends](crate::worker)); the lead is what lies between.
 //!
-//! A process that does not run cannot be told: those that were paused are judged by their first look instead, and where its own heartbeat
-//! shows that the machine did not let it run around the end, for longer than its margin, the loss is counted apart.
+//! A process that does not run cannot be told: those that were paused are judged by their first look instead, and the time for which the
+//! machine did not let it run around the end, as its own heartbeat shows, is taken off.
 
 use std::io;
 use std::time::Duration;
@@ -46,8 +46,9 @@ pub(super) struct Loss {
     pub(super) end: u64,
     /// From the end of the pause, if it was paused.
     pub(super) late: u64,
-    /// Whether the process ran around the end of the lease.
-    pub(super) scheduled: bool,
+    /// For so long the process did not run between the beginning of its margin and the telling.
+    pub(super) away: u64,
+    pub(super) paused: bool,
 }
 
 /// What a lane saw in one round.
@@ -125,12 +126,13 @@ impl Lane {
             Kind::Killed => self.server.restart(),
             Kind::Deleted | Kind::Paused => {}
         }
-        let loss = |[told, end, margin, gap]: [u64; 4]| Loss {
+        let loss = |[told, end, away]: [u64; 3]| Loss {
             kind: (told >= began).then_some(kind),
             told,
             end,
             late: told.saturating_sub(resumed.unwrap_or(told)),
-            scheduled: gap <= margin && (resumed.is_none() || told < began),
+            away,
+            paused: resumed.is_some() && told >= began,
         };
         Ok(Round { losses: heard.lost.into_iter().map(loss).collect(), believed: heard.looked.unwrap_or_default() })
     }
@@ -158,7 +160,7 @@ impl Lane {
 struct Heard {
     held: bool,
     looked: Option<u64>,
-    lost: Vec<[u64; 4]>,
+    lost: Vec<[u64; 3]>,
 }
 
 impl Heard {
@@ -169,8 +171,8 @@ impl Heard {
                 self.held = true;
             } else if let Some([held]) = numbers(&line, "looked").as_deref() {
                 self.looked = Some(*held);
-            } else if let Some([_, told, end, margin, gap]) = numbers(&line, "lost").as_deref() {
-                self.lost.push([*told, *end, *margin, *gap]);
+            } else if let Some([_, told, end, away]) = numbers(&line, "lost").as_deref() {
+                self.lost.push([*told, *end, *away]);
             } else {
                 return Err(wrong(format!("a worker said {line:?}")));
             }

@@ -2,7 +2,7 @@
 //! whatever stood on that core was not scheduled.
 //!
 //! One thread would not do: it goes on beside a core that stands still (a virtual machine's may), and the thread that tells of a
-//! loss does not.
+//! loss does not. And where a thread of this process stood ready while others ran, [delay](super::delay) knows.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +14,18 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::clock::{boot, length};
 
-const NAP: Duration = Duration::from_millis(1);
+use super::delay::Delay;
+
+pub(super) const NAP: Duration = Duration::from_millis(1);
 /// Timers are no finer: less is no gap.
 const FINE: u64 = 500_000;
 
-/// All of the threads.
+/// All of the threads, and what the others waited.
 #[derive(Debug)]
-pub(super) struct Beat(Vec<Arc<Pulse>>);
+pub(super) struct Beat {
+    pulses: Vec<Arc<Pulse>>,
+    delay: Arc<Delay>,
+}
 
 /// One of them.
 #[derive(Debug, Default)]
@@ -30,21 +35,34 @@ struct Pulse {
 }
 
 impl Beat {
-    /// Beats for as long as the process lives.
+    /// Beats for as long as the process lives, and watches the threads that are there already.
     pub(super) fn start() -> io::Result<Self> {
+        let delay = Delay::start()?;
         let mine = sched_getaffinity(None)?;
         let cores = (0..CpuSet::MAX_CPU).filter(|core| mine.is_set(*core));
-        Ok(Self(cores.map(Pulse::start).collect()))
+        Ok(Self { pulses: cores.map(Pulse::start).collect(), delay })
     }
 
-    /// The longest gap that reaches into a time, on any core, once it is known.
-    pub(super) async fn gap(&self, from: u64, to: u64) -> u64 {
-        let mut longest = 0;
-        for pulse in &self.0 {
-            longest = longest.max(pulse.gap(from, to).await);
+    /// How much of a time the process was not scheduled, once it is known. What is told goes from thread to thread, and each may have
+    /// waited for another core: gaps of all cores are added, those at the same time once, and so is what each thread waited.
+    pub(super) async fn away(&self, from: u64, to: u64) -> u64 {
+        let mut gaps = Vec::new();
+        for pulse in &self.pulses {
+            gaps.extend(pulse.gaps(from, to).await);
         }
-        longest
+        covered(gaps, from).max(self.delay.within(from, to))
     }
+}
+
+/// The length that gaps cover together, from a start.
+fn covered(mut gaps: Vec<(u64, u64)>, from: u64) -> u64 {
+    gaps.sort_unstable();
+    let (mut sum, mut reached) = (0, from);
+    for (began, ended) in gaps {
+        sum += ended.saturating_sub(began.max(reached));
+        reached = reached.max(ended);
+    }
+    sum
 }
 
 impl Pulse {
@@ -73,12 +91,24 @@ impl Pulse {
         }
     }
 
-    async fn gap(&self, from: u64, to: u64) -> u64 {
+    /// The gaps that reach into a time, up to its end.
+    async fn gaps(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         while self.last.load(Ordering::Acquire) <= to {
             tokio::time::sleep(NAP).await;
         }
         let gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         let reaching = gaps.iter().filter(|(began, ended)| *began <= to && *ended >= from);
-        reaching.map(|(began, ended)| ended - began).max().unwrap_or_default()
+        reaching.map(|(began, ended)| (*began, to.min(*ended))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covered;
+
+    #[test]
+    fn gaps_of_one_time_count_once_and_only_from_the_start() {
+        assert_eq!(covered(vec![(30, 35), (5, 12), (11, 20), (14, 16), (1, 3)], 10), 10 + 5);
+        assert_eq!(covered(vec![], 10), 0);
     }
 }

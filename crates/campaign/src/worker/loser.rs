@@ -1,7 +1,7 @@
 //! A worker that holds locks until they are lost, and tells when it heard of it.
 //!
-//! A line `lost LOCK TOLD END MARGIN GAP` tells of one loss, in nanoseconds of CLOCK_BOOTTIME: when `lost()` resolved, when the last
-//! confirmed lease ends, what the library keeps of it as its margin, and how long the process was not scheduled around the end.
+//! A line `lost LOCK TOLD END AWAY` tells of one loss, in nanoseconds of CLOCK_BOOTTIME: when `lost()` resolved, when the last confirmed
+//! lease ends, and for how long the process was not scheduled between the margin that the library keeps of it and the telling.
 
 use std::io;
 use std::sync::Arc;
@@ -83,8 +83,8 @@ impl Loser {
             let margin = length(lease - Drift::default().safe(lease));
             match (lost, self.ends.take(id, told)) {
                 (Ok(_), Some(end)) => {
-                    let gap = self.beat.gap(end.saturating_sub(margin), told).await;
-                    say(format_args!("lost {lock} {told} {end} {margin} {gap}"));
+                    let away = self.beat.away(end.saturating_sub(margin), told).await;
+                    say(format_args!("lost {lock} {told} {end} {away}"));
                 }
                 (lost, end) => say(format_args!("failed {lock}: {lost:?}, lease end {end:?}")),
             }

@@ -7,6 +7,7 @@ mod beat;
 mod client;
 mod counts;
 mod crowd;
+mod delay;
 mod ends;
 mod hoard;
 mod line;
