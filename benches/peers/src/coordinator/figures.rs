@@ -69,7 +69,7 @@ pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
         // A task that got nothing counts as one that got one: a ratio to nothing is no number.
         put("share_ratio", most as f64 / least.max(1) as f64);
         // Among a few, it is lost in what every process grows by.
-        if scenario.tasks >= 1_000 {
+        if scenario.tasks >= 1_000 && outcome.weighed_all {
             put("kib_per_waiter", outcome.grown_kib / scenario.tasks as f64);
         }
     }

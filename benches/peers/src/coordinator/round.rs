@@ -43,6 +43,8 @@ pub(crate) struct Outcome {
     /// Of all processes, shortly before they end, beyond what they had before they began.
     pub(crate) grown_kib: f64,
     pub(crate) peak_kib: f64,
+    /// Whether everybody had come when they were weighed.
+    pub(crate) weighed_all: bool,
     /// By number of the process.
     pub(crate) stamps: Vec<(usize, Stamp)>,
     /// When everybody had come.
@@ -130,6 +132,7 @@ pub(crate) fn play(
     // Before anybody makes its report, which takes memory as well.
     sleep_until(start, length * 19 / 20);
     let resident: f64 = ids.iter().map(|id| memory_kib(*id, "VmRSS")).sum();
+    let weighed = now();
     let within = length + Duration::from_secs(60);
     let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
     let used = before.until(&Reading::take(service, &ids));
@@ -138,13 +141,14 @@ pub(crate) fn play(
     let peak_kib = ids.iter().map(|id| memory_kib(*id, "VmHWM")).sum();
     let grown_kib = resident - told.iter().map(|told| told.rss_before_kib).sum::<f64>();
     let complete = told.iter().map(|told| told.complete_ns).max().unwrap_or_default();
+    let weighed_all = complete <= weighed;
     drop(processes);
     let mut all = Vec::new();
     for number in 0..scenario.processes {
         let Some(path) = stamps_path(scenario, &server, number) else { break };
         all.extend(stamps::read(&path).map_err(failed)?.into_iter().map(|stamp| (number, stamp)));
     }
-    Ok(Outcome { told, used, grown_kib, peak_kib, stamps: all, complete, commands, counted_from })
+    Ok(Outcome { told, used, grown_kib, peak_kib, weighed_all, stamps: all, complete, commands, counted_from })
 }
 
 fn failed(error: impl std::fmt::Display) -> Trouble {
