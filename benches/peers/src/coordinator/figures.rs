@@ -51,6 +51,7 @@ pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
         put("held", acquired);
         put("lost", outcome.told.iter().map(|told| told.lost).sum::<u64>() as f64);
         put("bytes_per_lock", outcome.grown_kib * 1024.0 / acquired);
+        put("keys", outcome.keys as f64);
         return figures;
     }
     put("acquisitions", acquired);

@@ -8,8 +8,9 @@ use crate::figures::Middle;
 use crate::plot::{Bar, bars};
 use crate::record::{Cell, Played, Record};
 use crate::scenarios::{self, Scenario};
+use crate::targets;
 use crate::unit::Unit;
-use crate::{targets, wins};
+use crate::wins::{self, Win};
 
 pub(crate) fn write(folder: &Path, record: &Record) -> Result<(), String> {
     let said = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -37,7 +38,7 @@ fn head(record: &Record) -> String {
     let _ = write!(
         page,
         "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it\n```\n\nThis run: {} of {} scenarios, {:.0} min. \
-         {}; {}. {} rounds, every contender once in each; median, in brackets the smallest and the largest round. Client \
+         {}; {}. {} rounds unless a scenario names fewer, every contender once in each; median, in brackets the smallest and the largest round. Client \
          and server share the machine. Noise: {}.\n\n\
          Commands are what clients send, counted with `MONITOR` in a run of its own; what a script calls inside the server is not \
          counted. Processor time is what the kernel counts for all threads of a process.\n\n## Who took part\n\n| | version |\n|---|---|\n",
@@ -87,13 +88,44 @@ fn section(page: &mut String, played: &Played, scenario: &Scenario) {
         "\n## ({}) {}\n\n`benches/peers/run --only {}`, commit `{}`\n\n",
         played.letter, played.title, played.id, played.commit
     );
+    if let Some(rounds) = scenario.few {
+        let _ = write!(
+            page,
+            "{rounds} rounds of {} s: what takes minutes is not repeated as often.\n\n",
+            scenario.ms / 1_000
+        );
+    }
+    if scenario.section_us > 0 {
+        page.push_str(
+            "A section is a sleep, which every runtime ends in its own time: *held on average* is what came of it.\n\n",
+        );
+    }
+    if scenario.processes > 1 && scenario.floors.contains(&"tokio") {
+        page.push_str(
+            "tokio's mutex is one for each process, and there for its memory: two at once are no fault of it.\n\n",
+        );
+    }
     let main = scenario.main.unit();
-    let [times, costs] = scenario.main.tables();
+    let [times, costs] = scenario.tables();
     table(page, played, main, &times);
     table(page, played, main, &costs);
     for cell in played.cells.iter().filter(|cell| cell.error.is_some()) {
         let (label, error) = (&cell.contender, cell.error.as_deref().unwrap_or_default());
-        let _ = write!(page, "\n{label} met errors, the first: `{}`\n", error.replace('`', "'"));
+        let count = cell.figure("errors").map_or_else(|| "some".to_owned(), |errors| Unit::written(errors.median));
+        let _ = write!(
+            page,
+            "\n{label} met {count} errors a run at the median, the first: `{}`\n",
+            error.replace('`', "'")
+        );
+    }
+    let absent = |id: &&str| played.cells.iter().all(|cell| cell.contender != **id);
+    let absent: Vec<_> = scenario.who().filter(absent).collect();
+    if !absent.is_empty() {
+        let _ = write!(
+            page,
+            "\nNot asked for in this run: {}. That nobody is there to be beaten by is no win.\n",
+            absent.join(", ")
+        );
     }
 }
 
@@ -139,37 +171,45 @@ fn plotted(played: &Played, scenario: &Scenario) -> Option<String> {
     let figure = |cell: &Cell| Some((contenders::find(&cell.contender)?, cell.figure(unit.name)?));
     let all: Vec<_> = played.cells.iter().filter_map(figure).filter(|(_, value)| value.median > 0.0).collect();
     let (base, by) = all.iter().find(|(contender, _)| contender.side == Side::Floor).or_else(|| all.first())?;
+    let ours = all.iter().find(|(contender, _)| contender.side == Side::Ours).map(|(_, value)| *value);
     let bar = |(contender, value): &(Contender, Middle)| Bar {
         label: contender.label,
         value: value.median / by.median,
         low: value.min / by.median,
         high: value.max / by.median,
+        of_ours: ours.map(|ours| value.median / ours.median),
         colour: match contender.side {
             Side::Ours => "#2f6fb5",
             Side::Floor => "#9aa0a6",
             Side::Peer => "#d98c3f",
         },
     };
-    let better = if unit.more_is_better { "more is better" } else { "less is better" };
-    let note = format!("{}, times {}; {better}; thin lines: smallest and largest round", unit.title, base.label);
+    let note = format!("{}, times {}; {}; thin lines: smallest and largest round", unit.title, base.label, unit.way());
     Some(bars(&format!("({}) {}", played.letter, played.title), &note, &all.iter().map(bar).collect::<Vec<_>>()))
 }
 
 fn where_a_peer_wins(page: &mut String, record: &Record) {
-    page.push_str("\n## Where a peer wins\n\nMade from the tables: every figure in which a peer's median is ahead of bandog's, or of bandog's fair lock. *Clear* if all rounds of the one are ahead of all of the other.\n\n");
+    page.push_str("\n## Where a peer wins\n\nMade from the tables: every figure in which a peer's median is ahead of bandog's, or of its fair lock or its dropped guards. *Clear* if all rounds of the one are ahead of all of the other.\n\n");
     let wins = wins::list(record);
     if wins.is_empty() {
         page.push_str("Nowhere in this run.\n");
         return;
     }
+    let (first, others): (Vec<Win>, Vec<Win>) = wins.into_iter().partition(|win| win.first);
+    let _ = write!(page, "### In the first figure of a scenario: {}\n\n", first.len());
+    listed(page, &first);
+    let _ = write!(page, "\n### In any other figure: {}\n\n", others.len());
+    listed(page, &others);
+}
+
+fn listed(page: &mut String, wins: &[Win]) {
     page.push_str("| scenario | figure | peer | theirs | behind it | |\n|---|---|---|---|---|---|\n");
     for win in wins {
-        let clear = if win.clear { "clear" } else { "within the spread" };
-        let both = if win.both { "" } else { ", of this one alone" };
+        let all = if win.all { "" } else { ", of this one alone" };
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {clear}{both} |",
-            win.scenario, win.figure, win.peer, win.theirs, win.ours
+            "| {} | {} | {} | {} | {} | {}{all} |",
+            win.scenario, win.figure, win.peer, win.theirs, win.ours, win.how
         );
     }
 }

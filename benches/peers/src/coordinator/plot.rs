@@ -1,4 +1,4 @@
-//! Bars on a logarithmic scale, as SVG: each contender's first figure as a ratio to the floor, or to bandog.
+//! Bars on a logarithmic scale, as SVG: each contender's first figure as a ratio to the floor, and beside it to bandog.
 
 use std::fmt::Write;
 
@@ -9,6 +9,8 @@ pub(crate) struct Bar {
     pub(crate) value: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// The same as a ratio to bandog.
+    pub(crate) of_ours: Option<f64>,
     pub(crate) colour: &'static str,
 }
 
@@ -25,7 +27,7 @@ pub(crate) fn bars(title: &str, note: &str, bars: &[Bar]) -> String {
     let at = |value: f64| LABELS + (value.max(1e-12).log10() - floor).max(0.0) / (ceiling - floor) * WIDTH;
     let height = TOP + LINE * bars.len() as f64 + 30.0;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 780 {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
          <text x=\"10\" y=\"20\" font-size=\"15\">{}</text>\n<text x=\"10\" y=\"38\" fill=\"#555\">{}</text>\n",
         escaped(title),
@@ -51,7 +53,7 @@ pub(crate) fn bars(title: &str, note: &str, bars: &[Bar]) -> String {
             "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n\
              <rect x=\"{from:.1}\" y=\"{y}\" width=\"{:.1}\" height=\"16\" fill=\"{}\"/>\n\
              <line x1=\"{:.1}\" y1=\"{middle}\" x2=\"{:.1}\" y2=\"{middle}\" stroke=\"#000\"/>\n\
-             <text x=\"{}\" y=\"{}\">{}×</text>\n",
+             <text x=\"{}\" y=\"{}\">{}×</text>\n<text x=\"{}\" y=\"{}\" fill=\"#2f6fb5\">{}</text>\n",
             LABELS - 8.0,
             y + 12.0,
             escaped(bar.label),
@@ -62,6 +64,9 @@ pub(crate) fn bars(title: &str, note: &str, bars: &[Bar]) -> String {
             LABELS + WIDTH + 12.0,
             y + 12.0,
             shown(bar.value),
+            LABELS + WIDTH + 75.0,
+            y + 12.0,
+            bar.of_ours.map_or_else(String::new, |ratio| format!("{}× bandog", shown(ratio))),
         );
     }
     svg.push_str("</svg>\n");

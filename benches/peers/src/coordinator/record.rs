@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Middle, middle};
 use crate::scenarios;
+use crate::unit::COMMANDS;
 
 /// A whole run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,7 +78,7 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) fn figure(&self, name: &str) -> Option<Middle> {
-        if name == "commands_per_acquisition" {
+        if name == COMMANDS {
             return self.commands_per_acquisition.map(|value| Middle { median: value, min: value, max: value });
         }
         middle(self.kept.iter().filter_map(|figures| figures.get(name).copied()).collect())

@@ -50,6 +50,8 @@ pub(crate) struct Outcome {
     /// When everybody had come.
     pub(crate) complete: u64,
     pub(crate) commands: Option<u64>,
+    /// At the server, when they were weighed.
+    pub(crate) keys: u64,
     /// Since when: of a crowd, when it had formed.
     pub(crate) counted_from: u64,
 }
@@ -132,7 +134,7 @@ pub(crate) fn play(
     // Before anybody makes its report, which takes memory as well.
     sleep_until(start, length * 19 / 20);
     let resident: f64 = ids.iter().map(|id| memory_kib(*id, "VmRSS")).sum();
-    let weighed = now();
+    let (weighed, keys) = (now(), server.run("DBSIZE"));
     let within = length + Duration::from_secs(60);
     let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
     let used = before.until(&Reading::take(service, &ids));
@@ -148,7 +150,7 @@ pub(crate) fn play(
         let Some(path) = stamps_path(scenario, &server, number) else { break };
         all.extend(stamps::read(&path).map_err(failed)?.into_iter().map(|stamp| (number, stamp)));
     }
-    Ok(Outcome { told, used, grown_kib, peak_kib, weighed_all, stamps: all, complete, commands, counted_from })
+    Ok(Outcome { told, used, grown_kib, peak_kib, weighed_all, stamps: all, complete, commands, keys, counted_from })
 }
 
 fn failed(error: impl std::fmt::Display) -> Trouble {

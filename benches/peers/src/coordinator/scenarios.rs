@@ -1,5 +1,7 @@
 //! What is played, in the order of importance.
 
+use crate::unit::Unit;
+
 /// What the first figure of a scenario is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Main {
@@ -235,6 +237,20 @@ impl Scenario {
     /// Whether so many wait that their first asks would be all there is to count.
     pub(crate) fn is_crowded(&self) -> bool {
         self.stamps && self.tasks >= 1_000
+    }
+
+    /// The figures of the first table, and of the second. What nobody has is left out there.
+    pub(crate) fn tables(&self) -> [Vec<Unit>; 2] {
+        self.main.tables().map(|units| units.into_iter().filter(|unit| self.tells(*unit)).collect())
+    }
+
+    /// Nobody of a crowd is served twice in the time, and where all of it ask at once there is no order to keep.
+    fn tells(&self, unit: Unit) -> bool {
+        match unit.name {
+            "share_ratio" => !self.is_crowded(),
+            "inversions" => !self.is_crowded() || self.step_us > 0,
+            _ => true,
+        }
     }
 
     /// Everybody who plays: the floors first.

@@ -1,5 +1,6 @@
 //! The figures that reports show: their names, how they are written, and which way is better.
 
+use crate::figures::Middle;
 use crate::scenarios::Main;
 
 /// One figure.
@@ -7,48 +8,62 @@ use crate::scenarios::Main;
 pub(crate) struct Unit {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
-    pub(crate) more_is_better: bool,
+    better: Better,
 }
 
-const fn unit(name: &'static str, title: &'static str, more_is_better: bool) -> Unit {
-    Unit { name, title, more_is_better }
+/// Which way is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Better {
+    More,
+    Less,
+    /// It is told, and nobody wins by it.
+    Neither,
 }
 
-const RATE: Unit = unit("per_second", "acquisitions/s", true);
-const PAIR: Unit = unit("pair_p50_us", "pair p50, µs", false);
-const HAND_OFF: Unit = unit("hand_off_p50_us", "hand-off p50, µs", false);
-const IN_USE: Unit = unit("in_use", "part of time in use", true);
-const CORES: Unit = unit("client_cores", "client, cores", false);
+const fn unit(name: &'static str, title: &'static str, better: Better) -> Unit {
+    Unit { name, title, better }
+}
+
+/// Counted in a run of its own.
+pub(crate) const COMMANDS: &str = "commands_per_acquisition";
+const RATE: Unit = unit("per_second", "acquisitions/s", Better::More);
+const PAIR: Unit = unit("pair_p50_us", "pair p50, µs", Better::Less);
+const HAND_OFF: Unit = unit("hand_off_p50_us", "hand-off p50, µs", Better::Less);
+const IN_USE: Unit = unit("in_use", "part of time in use", Better::More);
+const CORES: Unit = unit("client_cores", "client, cores", Better::Less);
 
 /// How long it takes, and in which order.
-const TIMES: [Unit; 15] = [
+const TIMES: [Unit; 17] = [
     RATE,
     PAIR,
-    unit("pair_p99_us", "pair p99, µs", false),
-    unit("pair_p999_us", "pair p99.9, µs", false),
-    unit("wait_p50_us", "wait p50, µs", false),
-    unit("wait_p99_us", "wait p99, µs", false),
-    unit("wait_p999_us", "wait p99.9, µs", false),
-    unit("wait_p99_of_ideal", "wait p99, times the ideal line's", false),
-    unit("wait_worst_us", "worst wait, µs", false),
+    unit("pair_p99_us", "pair p99, µs", Better::Less),
+    unit("pair_p999_us", "pair p99.9, µs", Better::Less),
+    unit("wait_p50_us", "wait p50, µs", Better::Less),
+    unit("wait_p99_us", "wait p99, µs", Better::Less),
+    unit("wait_p999_us", "wait p99.9, µs", Better::Less),
+    unit("wait_p99_of_ideal", "wait p99, times the ideal line's", Better::Less),
+    unit("wait_worst_us", "worst wait, µs", Better::Less),
     HAND_OFF,
-    unit("hand_off_p99_us", "hand-off p99, µs", false),
+    unit("hand_off_p99_us", "hand-off p99, µs", Better::Less),
+    unit("hand_off_p999_us", "hand-off p99.9, µs", Better::Less),
     IN_USE,
-    unit("share_ratio", "max/min share", false),
-    unit("inversions", "passed over, part", false),
-    unit("overlaps", "two at once", false),
+    unit("mean_hold_us", "held on average, µs", Better::Neither),
+    unit("share_ratio", "max/min share", Better::Less),
+    unit("inversions", "passed over, part", Better::Less),
+    unit("overlaps", "two at once", Better::Less),
 ];
 
 /// What it costs.
-const COSTS: [Unit; 8] = [
-    unit("commands_per_acquisition", "commands each", false),
-    unit("client_us_per_acquisition", "client CPU each, µs", false),
-    unit("server_us_per_acquisition", "server CPU each, µs", false),
-    unit("kib_per_waiter", "KiB per waiter", false),
-    unit("server_cores", "server, cores", false),
-    unit("lost", "lost", false),
-    unit("bytes_per_lock", "bytes per lock", false),
-    unit("peak_mib", "peak memory, MiB", false),
+const COSTS: [Unit; 9] = [
+    unit(COMMANDS, "commands each", Better::Less),
+    unit("client_us_per_acquisition", "client CPU each, µs", Better::Less),
+    unit("server_us_per_acquisition", "server CPU each, µs", Better::Less),
+    unit("kib_per_waiter", "KiB per waiter", Better::Less),
+    unit("server_cores", "server, cores", Better::Less),
+    unit("lost", "lost", Better::Less),
+    unit("keys", "keys at the server", Better::Neither),
+    unit("bytes_per_lock", "bytes per lock", Better::Less),
+    unit("peak_mib", "peak memory, MiB", Better::Less),
 ];
 
 impl Main {
@@ -88,7 +103,30 @@ impl Unit {
 
     /// Whether the one is better than the other.
     pub(crate) fn is_better(self, one: f64, other: f64) -> bool {
-        if self.more_is_better { one > other } else { one < other }
+        match self.better {
+            Better::More => one > other,
+            Better::Less => one < other,
+            Better::Neither => false,
+        }
+    }
+
+    /// Whether every round of the one is better than every round of the other.
+    pub(crate) fn is_apart(self, one: Middle, other: Middle) -> bool {
+        self.is_better(one.min, other.max) && self.is_better(one.max, other.min)
+    }
+
+    /// Whether it comes from one run, so that there is no spread.
+    pub(crate) fn is_counted(self) -> bool {
+        self.name == COMMANDS
+    }
+
+    /// Which way is better, in words.
+    pub(crate) fn way(self) -> &'static str {
+        match self.better {
+            Better::More => "more is better",
+            Better::Less => "less is better",
+            Better::Neither => "neither way is better",
+        }
     }
 }
 

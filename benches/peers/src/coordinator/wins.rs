@@ -13,10 +13,12 @@ pub(crate) struct Win {
     pub(crate) peer: &'static str,
     pub(crate) theirs: String,
     pub(crate) ours: String,
-    /// Whether the ranges of the rounds lie apart.
-    pub(crate) clear: bool,
-    /// Whether it is ahead of the fair and the unfair lock.
-    pub(crate) both: bool,
+    /// Whether it is the scenario's first figure.
+    pub(crate) first: bool,
+    /// How sure it is.
+    pub(crate) how: &'static str,
+    /// Whether it is ahead of all of bandog's.
+    pub(crate) all: bool,
 }
 
 pub(crate) fn list(record: &Record) -> Vec<Win> {
@@ -25,11 +27,13 @@ pub(crate) fn list(record: &Record) -> Vec<Win> {
 
 fn in_scenario(played: &Played) -> Vec<Win> {
     let Some(scenario) = scenarios::find(&played.id) else { return Vec::new() };
-    let [times, costs] = scenario.main.tables();
-    [vec![scenario.main.unit()], times, costs].concat().into_iter().flat_map(|unit| in_figure(played, unit)).collect()
+    let [times, costs] = scenario.tables();
+    let first = in_figure(played, scenario.main.unit(), true);
+    let others = [times, costs].concat().into_iter().flat_map(|unit| in_figure(played, unit, false));
+    first.into_iter().chain(others).collect()
 }
 
-fn in_figure(played: &Played, unit: Unit) -> Vec<Win> {
+fn in_figure(played: &Played, unit: Unit, first: bool) -> Vec<Win> {
     let side = |wanted: Side| {
         played.cells.iter().filter_map(move |cell| {
             let contender = contenders::find(&cell.contender).filter(|contender| contender.side == wanted)?;
@@ -43,8 +47,10 @@ fn in_figure(played: &Played, unit: Unit) -> Vec<Win> {
         let differs = |own: f64| unit.shown(own) != unit.shown(theirs.median);
         let is_ahead = |own: f64| unit.is_better(theirs.median, own) && differs(own);
         let beaten: Vec<_> = ours.iter().filter(|(_, own)| is_ahead(own.median)).collect();
-        let Some((_, first)) = beaten.first() else { continue };
-        let apart = if unit.more_is_better { theirs.min > first.max } else { theirs.max < first.min };
+        if beaten.is_empty() {
+            continue;
+        }
+        let apart = beaten.iter().all(|(_, own)| unit.is_apart(theirs, *own));
         wins.push(Win {
             scenario: played.title.clone(),
             figure: unit.title,
@@ -55,8 +61,13 @@ fn in_figure(played: &Played, unit: Unit) -> Vec<Win> {
                 .map(|(own, value)| format!("{} {}", own.label, unit.shown(value.median)))
                 .collect::<Vec<_>>()
                 .join("; "),
-            clear: apart,
-            both: beaten.len() == ours.len(),
+            first,
+            how: match (unit.is_counted(), apart) {
+                (true, _) => "counted in one run",
+                (_, true) => "clear",
+                (_, false) => "within the spread",
+            },
+            all: beaten.len() == ours.len(),
         });
     }
     wins
