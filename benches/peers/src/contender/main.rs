@@ -16,6 +16,7 @@ mod push;
 mod reenter;
 mod rust_peers;
 mod stage;
+mod stay;
 mod tally;
 
 use args::Game;

@@ -9,6 +9,7 @@ use peers::stamps::Stamp;
 use crate::args::Game;
 use crate::peer::{Mode, Peer};
 use crate::stage::{Counted, ready};
+use crate::stay::stay;
 use crate::tally::Tally;
 use crate::{hold, reenter};
 
@@ -115,10 +116,4 @@ async fn keep<P: Peer>(seat: &Seat<P>, guard: P::Guard, asked: u64) -> Result<St
     let left = now();
     seat.peer.release(guard).await?;
     Ok(Stamp { asked, held, left })
-}
-
-async fn stay(time: Duration) {
-    if !time.is_zero() {
-        Box::pin(tokio::time::sleep(time)).await;
-    }
 }

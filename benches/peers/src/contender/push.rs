@@ -12,13 +12,14 @@ use redis::PushKind;
 use crate::args::Game;
 use crate::peer::words;
 use crate::stage::{Counted, ready};
+use crate::stay::stay;
 use crate::tally::Tally;
 
 const SCRIPT: &str = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
 /// As long as the news of a grant.
 const PAYLOAD: &[u8; 96] = &[b'x'; 96];
 
-/// How long bandog's turn is, if somebody waits elsewhere.
+/// How long bandog's turn is at most, if somebody waits elsewhere; half of it if everybody has had one who waited when it began.
 const TURN: Duration = Duration::from_millis(10);
 
 pub(crate) async fn play(game: &Game) -> Result<(), String> {
@@ -39,16 +40,18 @@ pub(crate) async fn play(game: &Game) -> Result<(), String> {
     let tally = Arc::new(Mutex::new(Tally { room: LIMIT, ..Tally::default() }));
     let rss_kib = ready();
     let (start, section, shared, first) = (now(), game.section, Arc::clone(&tally), game.process == 0);
-    let least = if game.peer == "push-turns" { TURN.as_nanos() as u64 } else { 0 };
+    let turns = (game.peer == "push-turns").then_some(game.tasks);
     let task = async move {
         let mut turn = usize::from(!first);
         loop {
             let asked = now();
             while turn > 0 && heard.recv().await.is_none_or(|push| push.kind != PushKind::Message) {}
             let held = now();
-            tokio::time::sleep(section).await;
-            while now() - held < least {
-                tokio::time::sleep(section).await;
+            stay(section).await;
+            let mut sections = 1;
+            while turns.is_some_and(|tasks| !is_over(Duration::from_nanos(now() - held), sections, tasks)) {
+                stay(section).await;
+                sections += 1;
             }
             let left = now();
             let sent = script.key(&other).arg(PAYLOAD.as_slice()).invoke_async::<()>(&mut talk).await;
@@ -67,4 +70,9 @@ pub(crate) async fn play(game: &Game) -> Result<(), String> {
     Counted { version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
     drop(listen);
     Ok(())
+}
+
+/// Whether a turn is over that has had so many sections of so many tasks.
+fn is_over(passed: Duration, sections: usize, tasks: usize) -> bool {
+    passed >= TURN || (passed >= TURN / 2 && sections >= tasks)
 }

@@ -149,7 +149,8 @@ impl LocksBuilder {
         self
     }
 
-    /// How often and how long a lock may be passed on in this process while somebody elsewhere waits.
+    /// How often and how long a lock may be passed on in this process while somebody elsewhere waits. In the second half of that time
+    /// it goes only to who already waited when it began.
     ///
     /// ```
     /// let locks = bandog::Locks::builder().local_passing(16, std::time::Duration::from_millis(1)).build()?;

@@ -25,7 +25,7 @@ pub struct Settings {
     pub window: Duration,
     /// How many local hand-offs may pass a known remote waiter.
     pub max_passes: u32,
-    /// For how long local hand-offs may pass a known remote waiter.
+    /// For how long local hand-offs may pass a known remote waiter; for half of it, those who came after it was known.
     pub max_passing: Duration,
     /// Pause between tries at a store that fails.
     pub backoff: Backoff,

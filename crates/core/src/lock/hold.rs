@@ -156,7 +156,8 @@ impl Machine {
         if self.cohort == Cohort::Claiming(seq) {
             self.cohort = Cohort::Holding(key);
             if claim.local == 0 {
-                self.bustle.remote.begin(now, landing.line);
+                let latest = self.bustle.slips.serial();
+                self.bustle.remote.begin(now, latest, landing.line);
             }
         }
         self.give(now, key, slip, claim.how);

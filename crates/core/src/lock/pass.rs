@@ -1,7 +1,5 @@
 //! How a hold leaves a guard: to the next local waiter, back to the store, or both in one request.
 
-use std::time::Duration;
-
 use crate::holder::HolderId;
 use crate::op::{Line, Patience};
 use crate::time::{LeaseTime, Moment};
@@ -11,20 +9,22 @@ use crate::zoo::{self, Bug};
 use super::claim::{Claiming, Phase, Taker};
 use super::holds::HoldKey;
 use super::slips::Stage;
-use super::{Cohort, Grip, How, Lane, LossReason, Machine, OwnerId, Slip, Todo, Why};
+use super::{Cohort, Grip, How, Lane, LossReason, Machine, OwnerId, Settings, Slip, Todo, Why};
 
 /// What is known of waiters elsewhere while the local line holds the lock.
 #[derive(Debug, Default)]
 pub(super) struct Remote {
     /// Since when somebody is known to wait.
     since: Option<Moment>,
+    /// The serial number of the latest who waited here then.
+    latest: u64,
     passes: u32,
     /// Whether a fair waiter is among them.
     pub(super) fair: bool,
 }
 
 impl Remote {
-    pub(super) const NONE: Self = Self { since: None, passes: 0, fair: false };
+    pub(super) const NONE: Self = Self { since: None, latest: 0, passes: 0, fair: false };
 
     /// Whether nothing is lost with it.
     pub(super) fn is_forgettable(&self) -> bool {
@@ -32,24 +32,32 @@ impl Remote {
     }
 
     /// The claim has become a hold. What was heard of others since it was made may have overtaken its answer, and counts.
-    pub(super) fn begin(&mut self, now: Moment, line: Option<Line>) {
-        self.since = self.since.map(|_| now);
+    pub(super) fn begin(&mut self, now: Moment, latest: u64, line: Option<Line>) {
+        (self.since, self.latest) = (self.since.map(|_| now), latest);
         if let Some(line) = line.filter(|line| line.waiters > 0) {
-            self.learn(now, line);
+            self.learn(now, latest, line);
         }
     }
 
-    pub(super) fn learn(&mut self, now: Moment, line: Line) {
+    fn learn(&mut self, now: Moment, latest: u64, line: Line) {
         if line.waiters == 0 {
             *self = Self::default();
         } else {
-            self.since.get_or_insert(now);
+            if self.since.is_none() {
+                (self.since, self.latest) = (Some(now), latest);
+            }
             self.fair = line.fair;
         }
     }
 
-    fn patient(&self, now: Moment, passes: u32, time: Duration) -> bool {
-        let within = |since: Moment| self.passes < passes && now.since(since) < time;
+    /// Whether they leave the lock to the waiter of that number. Whoever has come here since waits as long as they have: in the
+    /// second half of the time they go first.
+    fn patient(&self, now: Moment, next: u64, settings: &Settings) -> bool {
+        let within = |since: Moment| {
+            let (time, passed) = (settings.max_passing, now.since(since));
+            let is_due = next > self.latest && passed >= time / 2;
+            self.passes < settings.max_passes && passed < time && !is_due
+        };
         !self.fair && self.since.is_none_or(within)
     }
 }
@@ -214,14 +222,15 @@ impl Machine {
     /// Somebody waits elsewhere, or nobody does.
     pub(super) fn learn(&mut self, now: Moment, line: Line) {
         if line.waiters > 0 || !self.bustle.is_quiet() {
-            self.bustle.remote.learn(now, line);
+            let latest = self.bustle.slips.serial();
+            self.bustle.remote.learn(now, latest, line);
         }
     }
 
     /// Whether waiters elsewhere leave the local line its turn.
     pub(super) fn may_pass(&self, now: Moment) -> bool {
-        let settings = &self.settings;
-        self.inbox_up && self.bustle.remote.patient(now, settings.max_passes, settings.max_passing)
+        let next = self.bustle.slips.head().map_or(0, |next| next.serial);
+        self.inbox_up && self.bustle.remote.patient(now, next, &self.settings)
     }
 
     /// The guard left before the lease was confirmed: the hold is a claim again until the answer is there.

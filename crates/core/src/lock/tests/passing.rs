@@ -45,6 +45,45 @@ fn a_remote_waiter_ends_the_passing_after_a_time() {
 }
 
 #[test]
+fn who_came_since_is_passed_the_lock_for_half_the_time() {
+    let (mut lock, grip, waited) = with_neighbour(writer(), writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    let early = lock.ask(writer());
+    lock.wait(4);
+    lock.release(grip);
+    let grip = lock.grip(waited);
+    lock.release(grip);
+    let grip = lock.grip(early);
+    lock.ask(writer());
+    lock.wait(1);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
+fn who_waited_when_it_began_is_passed_the_lock_for_all_of_the_time() {
+    let (mut lock, grip, waited) = with_neighbour(writer(), writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.wait(9);
+    lock.release(grip);
+    assert_eq!((lock.pick(waited).as_str(), lock.actions().len()), ("granted 10.1", 0));
+}
+
+#[test]
+fn a_turn_begins_with_those_who_wait_when_the_lock_comes() {
+    let mut lock = Lock::new();
+    let first = lock.ask(writer());
+    assert_eq!(lock.actions(), ["acquire #1"]);
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    let neighbour = lock.ask(writer());
+    lock.answer("acquire #1", granted(10));
+    let grip = lock.grip(first);
+    lock.wait(6);
+    lock.release(grip);
+    assert_eq!((lock.pick(neighbour).as_str(), lock.actions().len()), ("granted 10.1", 0));
+}
+
+#[test]
 fn a_notice_that_overtakes_the_grant_counts() {
     let mut lock = Lock::new();
     let first = lock.ask(writer());
