@@ -33,7 +33,7 @@ pub(crate) const ALL: [Contender; 21] = [
     row("pipelined", "floor: raw RESP, pipelined", Side::Floor, "rust"),
     row("bare", "floor: redis-rs, same scripts", Side::Floor, "rust"),
     row("push", "floor: publish → push", Side::Floor, "rust"),
-    row("push-turns", "floor: push after 10 ms turns", Side::Floor, "rust"),
+    row("push-turns", "floor: push after turns", Side::Floor, "rust"),
     row("flock", "floor: flock(1)", Side::Floor, "rust"),
     row("flock-syscall", "floor: flock(2)", Side::Floor, "rust"),
     row("tokio", "floor: tokio Mutex, RwLock", Side::Floor, "rust"),

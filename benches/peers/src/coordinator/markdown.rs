@@ -37,7 +37,7 @@ fn head(record: &Record) -> String {
     }
     let _ = write!(
         page,
-        "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it\n```\n\nThis run: {} of {} scenarios, {:.0} min. \
+        "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it\n```\n\nWhat was played, in one run or in parts: {} of {} scenarios, {:.0} min. \
          {}; {}. {} rounds unless a scenario names fewer, every contender once in each; median, in brackets the smallest and the largest round. Client \
          and server share the machine. Noise: {}.\n\n\
          Commands are what clients send, counted with `MONITOR` in a run of its own; what a script calls inside the server is not \
@@ -51,7 +51,10 @@ fn head(record: &Record) -> String {
         record.rule,
     );
     for contender in contenders::ALL {
-        let version = record.versions.get(contender.id).cloned().unwrap_or_else(|| absent(record, contender));
+        let version = match contender.side {
+            Side::Ours => "of the commit that each scenario names".to_owned(),
+            _ => record.versions.get(contender.id).cloned().unwrap_or_else(|| absent(record, contender)),
+        };
         let _ = writeln!(page, "| {} | {version} |", contender.label);
     }
     page
@@ -95,7 +98,7 @@ fn section(page: &mut String, played: &Played, scenario: &Scenario) {
             scenario.ms / 1_000
         );
     }
-    if scenario.section_us > 0 {
+    if scenario.section_us > 0 && scenario.stamps {
         page.push_str(
             "A section is a sleep, which every runtime ends in its own time: *held on average* is what came of it.\n\n",
         );
@@ -171,7 +174,7 @@ fn plotted(played: &Played, scenario: &Scenario) -> Option<String> {
     let figure = |cell: &Cell| Some((contenders::find(&cell.contender)?, cell.figure(unit.name)?));
     let all: Vec<_> = played.cells.iter().filter_map(figure).filter(|(_, value)| value.median > 0.0).collect();
     let (base, by) = all.iter().find(|(contender, _)| contender.side == Side::Floor).or_else(|| all.first())?;
-    let ours = all.iter().find(|(contender, _)| contender.side == Side::Ours).map(|(_, value)| *value);
+    let ours = all.iter().find(|(contender, _)| contender.id == "bandog").map(|(_, value)| *value);
     let bar = |(contender, value): &(Contender, Middle)| Bar {
         label: contender.label,
         value: value.median / by.median,

@@ -50,7 +50,8 @@ impl Beat {
         for pulse in &self.pulses {
             gaps.extend(pulse.gaps(from, to).await);
         }
-        covered(gaps, from).max(self.delay.within(from, to))
+        // Those who waited at the same time are added up there: no more than all of it is taken off.
+        covered(gaps, from).max(self.delay.within(from, to)).min(to.saturating_sub(from))
     }
 }
 
