@@ -1,6 +1,8 @@
 //! To stay in a section, or away, for about as long as was asked.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use peers::clock::now;
 
 /// tokio's timer counts in milliseconds, and ends a sleep that begins right behind a tick one late: 2 ms took 3.1, where the sleeps
 /// of other languages take 2.1 to 2.3. So one less is asked for.
@@ -15,9 +17,9 @@ pub(crate) async fn stay(time: Duration) {
 
 /// Woken for something else, the runtime sees to its timers, too, and a sleep ends with its tick: then there is another.
 async fn sleep(time: Duration) {
-    let until = Instant::now() + time;
+    let until = now() + time.as_nanos() as u64;
     tokio::time::sleep(time.saturating_sub(LATE)).await;
-    while Instant::now() < until {
+    while now() < until {
         tokio::time::sleep(Duration::from_nanos(1)).await;
     }
 }
