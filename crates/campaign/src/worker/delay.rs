@@ -14,6 +14,9 @@ use crate::clock::boot;
 
 use super::beat::NAP;
 
+/// So many looks are kept, and at least half as many: ten seconds are more than any telling takes here.
+const KEPT: usize = 20_000;
+
 /// When it was looked at, and what all threads had waited by then.
 type Look = (u64, u64);
 
@@ -49,6 +52,9 @@ impl Delay {
     fn look(&self) {
         let mut looks = self.looks();
         let waited = self.threads.iter().filter_map(waited).sum();
+        if looks.len() == KEPT {
+            looks.drain(..KEPT / 2);
+        }
         looks.push((boot(), waited));
     }
 
