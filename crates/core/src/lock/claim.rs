@@ -26,8 +26,6 @@ pub(super) struct Claiming {
     pub(super) lease: Lease,
     pub(super) fair: bool,
     pub(super) patience: Patience,
-    /// The stamp that must be the record's last one.
-    pub(super) after: Option<Stamp>,
     /// Time before the send of the last transmission that was answered "still queued", at first of the first.
     pub(super) asked: Moment,
     pub(super) not_after: LeaseTime,
@@ -49,8 +47,8 @@ pub(super) enum Taker {
     Slip(Slip),
     /// A reader that wants to write: its slip and its hold.
     Upgrade(Slip, Grip),
-    /// A hold that was lost and is to be taken again.
-    Regain(Grip),
+    /// A hold that was lost and is to be taken again, as long as this stamp is the record's last one.
+    Regain(Grip, Stamp),
     /// Everybody gave up while it was on its way.
     Nobody,
 }
@@ -61,7 +59,16 @@ pub(super) struct Wish {
     pub(super) lease: Lease,
     pub(super) fair: bool,
     pub(super) patience: Patience,
-    pub(super) after: Option<Stamp>,
+}
+
+impl Taker {
+    /// The stamp that must be the record's last one.
+    fn after(self) -> Option<Stamp> {
+        match self {
+            Self::Regain(_, stamp) if !zoo::has(Bug::RegainWithoutProof) => Some(stamp),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,12 +120,12 @@ impl Machine {
 
     pub(super) fn new_claim(&mut self, now: Moment, slip: Slip, taker: Taker) -> Option<u64> {
         let &Ask { mode, fair, patience, terms, .. } = self.bustle.slips.ask(slip)?;
-        Some(self.insert_claim(now, taker, Wish { mode, lease: terms.lease(), fair, patience, after: None }))
+        Some(self.insert_claim(now, taker, Wish { mode, lease: terms.lease(), fair, patience }))
     }
 
     pub(super) fn insert_claim(&mut self, now: Moment, taker: Taker, wish: Wish) -> u64 {
         let seq = if zoo::has(Bug::HolderIdReused) { 7 } else { self.client.fresh().seq };
-        let Wish { mode, lease, fair, patience, after } = wish;
+        let Wish { mode, lease, fair, patience } = wish;
         let (phase, not_after) = (Phase::New, LeaseTime::ZERO);
         let claim = Claiming {
             seq,
@@ -128,7 +135,6 @@ impl Machine {
             lease,
             fair,
             patience,
-            after,
             asked: now,
             not_after,
             run: None,
@@ -166,7 +172,7 @@ impl Machine {
             patience: claim.patience,
             not_after,
             ballot: None,
-            after: claim.after,
+            after: claim.taker.after(),
         })
     }
 
@@ -201,7 +207,7 @@ impl Machine {
         if claim.phase == Phase::Withdrawing {
             return;
         }
-        if let Taker::Regain(grip) = claim.taker {
+        if let Taker::Regain(grip, _) = claim.taker {
             return self.on_regain(now, seq, grip, verdict);
         }
         match verdict {
@@ -285,7 +291,7 @@ impl Machine {
             Taker::Slip(slip) => self.claim_for(now, slip),
             // If the read hold has ended too, the store will say so.
             Taker::Upgrade(slip, grip) => self.claim_upgrade(now, slip, grip),
-            Taker::Regain(_) | Taker::Nobody => {}
+            Taker::Regain(..) | Taker::Nobody => {}
         }
     }
 

@@ -29,7 +29,7 @@ impl Machine {
         let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
         // What is being confirmed was granted: it must not wait for its window to end.
         // What takes a hold again may have been answered to nobody before.
-        let regains = matches!(taker, Taker::Regain(_));
+        let regains = matches!(taker, Taker::Regain(..));
         if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming || regains {
             if let Taker::Upgrade(..) = taker {
                 // Releasing it would leave a reader who believes in a hold that was exchanged.
@@ -37,7 +37,7 @@ impl Machine {
             }
             self.part_claim(now, seq, Lane::Renewals);
         }
-        if let Taker::Regain(grip) = taker {
+        if let Taker::Regain(grip, _) = taker {
             return self.on_regain_error(seq, grip);
         }
         let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
@@ -81,7 +81,7 @@ impl Machine {
         let told = match claim.taker {
             Taker::Cohort => self.bustle.slips.line(),
             Taker::Slip(slip) | Taker::Upgrade(slip, _) => vec![slip],
-            Taker::Regain(_) | Taker::Nobody => Vec::new(),
+            Taker::Regain(..) | Taker::Nobody => Vec::new(),
         };
         for slip in told {
             self.fail(slip, why(slip));

@@ -330,7 +330,7 @@ impl Machine {
         match claim.taker {
             Taker::Cohort => self.bustle.slips.head(),
             Taker::Slip(slip) | Taker::Upgrade(slip, _) => Some(slip),
-            Taker::Regain(_) | Taker::Nobody => None,
+            Taker::Regain(..) | Taker::Nobody => None,
         }
     }
 }

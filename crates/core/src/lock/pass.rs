@@ -246,7 +246,6 @@ impl Machine {
             lease: hold.lease(),
             fair: false,
             patience: Patience::Queue,
-            after: None,
             asked: hold.seen,
             not_after: LeaseTime::ZERO,
             run: hold.run.id(),

@@ -85,16 +85,16 @@ impl Machine {
         let Some(care) = hold.care_mut() else { return };
         care.regaining = true;
         let (id, unanswered, lease) = (self.client.holder(hold.seq), hold.unanswered(), hold.lease());
-        let after = (!zoo::has(Bug::RegainWithoutProof)).then_some(hold.stamp);
-        let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try, after };
-        let seq = self.insert_claim(now, Taker::Regain(grip), wish);
+        let taker = Taker::Regain(grip, hold.stamp);
+        let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try };
+        let seq = self.insert_claim(now, taker, wish);
         let key = self.part(now, id, unanswered, lease.length(), Lane::Renewals);
         self.bustle.partings[key].again = Some(seq);
     }
 
     /// Whether this claim takes a lost hold again.
     pub(super) fn is_regain(&self, seq: u64) -> bool {
-        matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(_)))
+        matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(..)))
     }
 
     pub(super) fn on_regain(&mut self, now: Moment, seq: u64, grip: Grip, verdict: Verdict) {
@@ -145,7 +145,7 @@ impl Machine {
     /// What is to be sent once more may no longer be wanted: then only what came of it before is given back.
     pub(super) fn drop_unwanted_regain(&mut self, now: Moment, key: usize) {
         let Some(seq) = self.bustle.partings.get(key).and_then(|parting| parting.again) else { return };
-        let Some(Taker::Regain(grip)) = self.bustle.claims.get(&seq).map(|claim| claim.taker) else { return };
+        let Some(Taker::Regain(grip, _)) = self.bustle.claims.get(&seq).map(|claim| claim.taker) else { return };
         if !self.is_regaining(grip) {
             self.bustle.partings[key].again = None;
             self.abandon_granted(now, seq);
