@@ -41,12 +41,12 @@ pub(super) struct Awake {
 
 impl Awake {
     /// Something was sent whose answer is waited for. Whether to stay awake for it.
-    pub(super) fn begin(&mut self, now: Moment) -> bool {
+    pub(super) fn begin(&mut self, now: impl FnOnce() -> Moment) -> bool {
         if self.left > 0 {
             self.left -= 1;
             return false;
         }
-        self.until.get_or_insert(now + MOMENT);
+        self.until.get_or_insert_with(|| now() + MOMENT);
         true
     }
 
@@ -102,7 +102,7 @@ mod tests {
         let start = Moment::from_nanos(1);
         let mut tried = 0;
         for _ in 0..count {
-            tried += u32::from(awake.begin(start));
+            tried += u32::from(awake.begin(|| start));
             let mut passed = Duration::ZERO;
             while passed < takes && awake.looks_again(|| start + passed) {
                 passed += STEP;
@@ -121,7 +121,7 @@ mod tests {
     fn it_falls_asleep_after_a_moment() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
         assert!(!awake.looks_again(|| start), "nothing was sent");
-        assert!(awake.begin(start));
+        assert!(awake.begin(|| start));
         assert!(awake.looks_again(|| start + MOMENT - STEP));
         assert!(!awake.looks_again(|| start + MOMENT));
         assert!(!awake.looks_again(|| start), "once asleep it sleeps");
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn it_goes_on_for_the_next_answer() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
-        assert!(awake.begin(start));
+        assert!(awake.begin(|| start));
         let later = start + MOMENT - STEP;
         awake.answered(Some(later));
         assert!(awake.looks_again(|| later + MOMENT - STEP));
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn whatever_is_sent_meanwhile_does_not_keep_it_awake() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
-        assert!(awake.begin(start) && awake.begin(start + MOMENT / 2));
+        assert!(awake.begin(|| start) && awake.begin(|| start + MOMENT / 2));
         assert!(!awake.looks_again(|| start + MOMENT));
-        assert!(!awake.begin(start + MOMENT), "it was in vain");
+        assert!(!awake.begin(|| start + MOMENT), "it was in vain");
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn while_somebody_waits_for_a_lock_it_sleeps() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
-        assert!(awake.begin(start));
+        assert!(awake.begin(|| start));
         awake.stand_back();
         awake.answered(Some(start));
         assert!(!awake.looks_again(|| start), "at once");

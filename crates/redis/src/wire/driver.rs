@@ -93,7 +93,7 @@ impl Driver {
             };
             let mut state = self.shared.lock();
             state.blocked = is_blocked;
-            if !state.out.is_empty() && !is_blocked {
+            if !state.out.is_empty() && !state.writing && !is_blocked {
                 continue;
             }
             if state.deserted && !is_blocked {
@@ -118,11 +118,11 @@ impl Driver {
     fn write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         if self.taken.is_empty() {
             let mut state = self.shared.lock();
-            if state.out.is_empty() {
+            // A caller that writes wakes us for what has come meanwhile.
+            if state.out.is_empty() || state.writing {
                 return Poll::Ready(Ok(()));
             }
             self.taken = state.take_out(std::mem::take(&mut self.taken));
-            state.writing = true;
         }
         while let Some(left) = self.taken.get(self.written..).filter(|left| !left.is_empty()) {
             self.written += ready!(self.stream.poll_write(context, left))?;

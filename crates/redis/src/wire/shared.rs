@@ -1,8 +1,8 @@
 //! What callers and the [driver](super::driver) of a connection share: bytes to be written, and the line of those who wait.
 //!
-//! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it. Where others are under
-//! way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it, and so does
-//! whoever is about to do something else (a guard that is dropped, decision 0026): the driver, woken by it, could not run before. What
+//! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it, and nothing is locked meanwhile. Where
+//! others are under way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it,
+//! and so does whoever is about to do something else (a guard that is dropped, decision 0026): the driver, woken by it, could not run before. What
 //! waits there may be [tied](super::bundle) to reach the server as one call. A command that is to be [served last](Served::Last) goes out behind a PING whose answer nobody hears (decision 0028).
 
 use std::collections::VecDeque;
@@ -25,6 +25,8 @@ use super::socket::{Stream, Writer};
 
 /// So many bytes are worth a write of their own: the server has begun with them while others are still being written.
 const FULL: usize = 4 << 10;
+/// With more than this under way it has enough to do without them, and larger pieces cost less.
+const PLENTY: usize = 96;
 
 /// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
 const KEPT: usize = 64 << 10;
@@ -87,8 +89,12 @@ pub(super) struct State {
     writer: Option<Writer>,
     /// Wakes the driver while it rests. Whoever takes it wakes it.
     pub(super) resting: Option<Waker>,
-    /// The driver has taken bytes that it has not written yet: nobody may write before it has.
+    /// Somebody has taken bytes that are not written yet: nobody else may write before.
     pub(super) writing: bool,
+    /// What came meanwhile is to be written by whoever writes.
+    hurried: bool,
+    /// An empty buffer for what comes while one is being written.
+    spare: Vec<u8>,
     /// It waits until the socket takes them.
     pub(super) blocked: bool,
     /// Whether the driver looks for the next answer instead of sleeping.
@@ -207,8 +213,10 @@ impl Shared {
         state.write(loose, write);
         let is_awaited = haste == Haste::Awaited && served == Served::AsItComes;
         let stays_awake = state.stand(Place { skips_one, left: count, tied: 1, is_awaited, slot: Arc::clone(&slot) });
-        if is_idle || state.is_full() || (haste == Haste::AtOnce && !state.writing) {
-            state.write_now();
+        if state.writing {
+            state.hurried |= haste == Haste::AtOnce;
+        } else if is_idle || state.is_full() || haste == Haste::AtOnce {
+            state = self.write_now(state);
         }
         let is_written = state.out.is_empty();
         // Only to look it is not woken at once: it would run on this thread or not at all, and this thread may be kept busy.
@@ -222,12 +230,31 @@ impl Shared {
         Some(slot)
     }
 
+    /// Writes what the socket takes now, and what others must have written meanwhile: nobody waits for a write. What it does not take,
+    /// also because it is broken, is left to the driver.
+    fn write_now<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while let Some(writer) = state.writer.clone() {
+            let spare = std::mem::take(&mut state.spare);
+            let mut bytes = state.take_out(spare);
+            drop(state);
+            let written = writer.try_write(&bytes).unwrap_or_default();
+            bytes.drain(..written.min(bytes.len()));
+            state = self.lock();
+            let is_all = bytes.is_empty();
+            state.put_back(bytes);
+            if !is_all || !state.hurried {
+                break;
+            }
+        }
+        state
+    }
+
     /// Ends it for callers, and gives back who waits.
     pub(super) fn end(&self) -> VecDeque<Place> {
         let mut state = self.lock();
         state.ended = true;
         state.writer = None;
-        state.out = Vec::new();
+        (state.out, state.spare) = (Vec::new(), Vec::new());
         state.row.clear();
         let (line, resting) = (std::mem::take(&mut state.line), state.resting.take());
         drop(state);
@@ -273,13 +300,12 @@ impl State {
 
     /// Somebody comes into the line. Whether the driver is to stay awake for the answer.
     fn stand(&mut self, place: Place) -> bool {
-        let now = clock::now();
         if self.line.is_empty() {
-            self.unheard_since = now;
+            self.unheard_since = clock::now();
         }
         self.awaited += usize::from(place.is_awaited);
         // What is read by TLS alone cannot be looked for.
-        let stays_awake = place.is_awaited && self.writer.is_some() && self.awake.begin(now);
+        let stays_awake = place.is_awaited && self.writer.is_some() && self.awake.begin(clock::now);
         self.line.push_back(place);
         stays_awake
     }
@@ -292,25 +318,28 @@ impl State {
     }
 
     fn is_full(&self) -> bool {
-        self.out.len() >= FULL && !self.writing
-    }
-
-    /// Writes what the socket takes now. What it does not take, also because it is broken, is left to the driver.
-    fn write_now(&mut self) {
-        self.tie(self.out.len());
-        let Some(writer) = &self.writer else { return };
-        if let Ok(written) = writer.try_write(&self.out) {
-            self.out.drain(..written.min(self.out.len()));
-        }
-        if self.out.is_empty() {
-            empty(&mut self.out);
-        }
+        let full = if self.line.len() > PLENTY { 2 * FULL } else { FULL };
+        self.out.len() >= full
     }
 
     /// Gives the bytes to whoever writes them, for an empty buffer.
     pub(super) fn take_out(&mut self, empty: Vec<u8>) -> Vec<u8> {
         self.tie(self.out.len());
+        (self.writing, self.hurried) = (true, false);
         std::mem::replace(&mut self.out, empty)
+    }
+
+    /// What was not written of them goes before what has come since.
+    fn put_back(&mut self, mut left: Vec<u8>) {
+        self.writing = false;
+        if left.is_empty() {
+            empty(&mut left);
+            self.spare = left;
+        } else if !self.ended {
+            self.tie(self.out.len());
+            left.append(&mut self.out);
+            self.out = left;
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! A wire and the other end of it, played by the test: order, places in the line, and pushes. [`bundles`],
-//! [`endings`] and [`waits`] have the rest.
+//! [`endings`], [`waits`] and [`writers`] have the rest.
 
 mod bundles;
 mod endings;
 mod waits;
+mod writers;
 
 use std::io::{Read as _, Write as _};
 use std::sync::mpsc::{Receiver, channel};

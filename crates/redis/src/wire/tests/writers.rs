@@ -1,0 +1,71 @@
+//! Callers that write, several at a time, and the driver beside them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// The other end, for a thread that waits.
+fn blocking(far: TcpStream) -> std::net::TcpStream {
+    let far = far.into_std().unwrap();
+    far.set_nonblocking(false).unwrap();
+    far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    far
+}
+
+#[test]
+fn what_goes_at_once_while_another_writes_is_written_too() {
+    const ROUNDS: usize = 5_000;
+    on_a_runtime(async {
+        let (near, far) = streams().await;
+        // It never runs.
+        let (wire, _driver) = Wire::new(Stream::from(near), None);
+        let round = Arc::new(AtomicUsize::new(0));
+        let threads = [(); 2].map(|()| {
+            let (wire, round) = (wire.clone(), Arc::clone(&round));
+            std::thread::spawn(move || {
+                for begun in 1..=ROUNDS {
+                    while round.load(Ordering::Acquire) < begun {
+                        std::hint::spin_loop();
+                    }
+                    let put = |out: &mut Vec<u8>| out.extend_from_slice(&command("A").bytes);
+                    drop(wire.send_one(Served::AsItComes, Haste::AtOnce, put));
+                }
+            })
+        });
+        let (mut far, both) = (blocking(far), command("A").bytes.repeat(2));
+        let mut bytes = vec![0; both.len()];
+        for begun in 1..=ROUNDS {
+            round.store(begun, Ordering::Release);
+            far.read_exact(&mut bytes).expect("both are written");
+            assert_eq!(bytes, both);
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn whoever_writes_the_order_is_kept() {
+    const EACH: usize = 20_000;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (wire, far) = runtime.block_on(ends(None));
+    let (mut far, handed_in) = (blocking(far), Arc::new(AtomicUsize::new(0)));
+    let threads = [Haste::None, Haste::AtOnce, Haste::None].map(|haste| {
+        let (wire, handed_in) = (wire.clone(), Arc::clone(&handed_in));
+        std::thread::spawn(move || {
+            for _ in 0..EACH {
+                // Called in the order in which they are handed in.
+                let put = |out: &mut Vec<u8>| {
+                    let place = handed_in.fetch_add(1, Ordering::Relaxed);
+                    out.extend_from_slice(&command(&format!("{place:08}")).bytes);
+                };
+                drop(wire.send_one(Served::AsItComes, haste, put));
+            }
+        })
+    });
+    let mut bytes = vec![0; command("00000000").bytes.len()];
+    for place in 0..3 * EACH {
+        far.read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, command(&format!("{place:08}")).bytes, "at {place}");
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
