@@ -2,6 +2,9 @@
 //!
 //! A timer of tokio's needs a runtime with timers, and stands still where a test has paused it. This one needs nothing, and
 //! notices within a second that the machine was suspended, which waits measured on a monotonic clock do not.
+//!
+//! A [`Sleep`] is one of a sorted list. A [`Limit`] is hardly ever reached, and one of a heap of all of them: cheap to come and go,
+//! and the thread looks through the whole of it when the next may be due.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,6 +16,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
+use slab::Slab;
 
 use crate::clock::boot_time;
 
@@ -29,6 +33,8 @@ struct Alarm {
 
 struct State {
     sleepers: BTreeMap<(Moment, u64), Waker>,
+    /// The wakers of those that are not due.
+    limits: Slab<(Moment, Option<Waker>)>,
     next_id: u64,
     started: bool,
     asleep_until: Moment,
@@ -38,6 +44,12 @@ struct State {
 pub(crate) struct Sleep {
     at: Moment,
     id: Option<u64>,
+}
+
+/// The same for what mostly ends before.
+pub(crate) struct Limit {
+    at: Moment,
+    key: Option<usize>,
 }
 
 /// Starts the thread, if it does not run yet.
@@ -66,22 +78,11 @@ impl Future for Sleep {
             return Poll::Ready(());
         }
         let waker = cx.waker().clone();
-        let mut state = lock(&ALARM.state);
-        if !state.started {
-            drop(state);
-            if let Err(error) = start() {
-                tracing::error!(%error, "no thread to keep the time; a limit is not kept");
-            }
-            state = lock(&ALARM.state);
-        }
+        let mut state = ALARM.started();
         let id = *self.id.get_or_insert_with(|| state.take_id());
         let replaced = state.sleepers.insert((self.at, id), waker);
-        let earlier = self.at < state.asleep_until;
-        drop(state);
+        ALARM.wake_before(state, self.at);
         drop(replaced);
-        if earlier {
-            ALARM.earlier.notify_one();
-        }
         Poll::Pending
     }
 }
@@ -94,7 +95,61 @@ impl Drop for Sleep {
     }
 }
 
+impl Limit {
+    pub(crate) fn at(at: Moment) -> Self {
+        Self { at, key: None }
+    }
+}
+
+impl Future for Limit {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // When it begins nobody looks at the clock: if it is due already, the thread is woken.
+        if self.key.is_some() && self.at <= boot_time() {
+            return Poll::Ready(());
+        }
+        let (at, waker) = (self.at, cx.waker().clone());
+        let mut state = ALARM.started();
+        let key = *self.key.get_or_insert_with(|| state.limits.insert((at, None)));
+        let replaced = state.limits[key].1.replace(waker);
+        ALARM.wake_before(state, at);
+        drop(replaced);
+        Poll::Pending
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let Some(key) = self.key else { return };
+        let limit = lock(&ALARM.state).limits.remove(key);
+        drop(limit);
+    }
+}
+
 impl Alarm {
+    /// The state, once there is a thread.
+    fn started(&self) -> MutexGuard<'_, State> {
+        let state = lock(&self.state);
+        if state.started {
+            return state;
+        }
+        drop(state);
+        if let Err(error) = start() {
+            tracing::error!(%error, "no thread to keep the time; a limit is not kept");
+        }
+        lock(&self.state)
+    }
+
+    /// Has the thread look at this time, if it would look later.
+    fn wake_before(&self, state: MutexGuard<'_, State>, at: Moment) {
+        let earlier = at < state.asleep_until;
+        drop(state);
+        if earlier {
+            self.earlier.notify_one();
+        }
+    }
+
     fn serve(&self) {
         let mut state = lock(&self.state);
         loop {
@@ -106,7 +161,7 @@ impl Alarm {
                 state = lock(&self.state);
                 continue;
             }
-            let next = state.sleepers.first_key_value().map_or(Moment::FAR, |((at, _), _)| *at);
+            let next = state.next();
             state.asleep_until = next;
             let nap = if next == Moment::FAR { Duration::MAX } else { next.since(now).min(NAP) };
             let waited = self.earlier.wait_timeout(state, nap);
@@ -117,7 +172,7 @@ impl Alarm {
 
 impl State {
     const fn new() -> Self {
-        Self { sleepers: BTreeMap::new(), next_id: 0, started: false, asleep_until: Moment::FAR }
+        Self { sleepers: BTreeMap::new(), limits: Slab::new(), next_id: 0, started: false, asleep_until: Moment::FAR }
     }
 
     fn take_id(&mut self) -> u64 {
@@ -127,7 +182,16 @@ impl State {
 
     fn take_due(&mut self, now: Moment) -> Vec<Waker> {
         let later = self.sleepers.split_off(&(now, u64::MAX));
-        std::mem::replace(&mut self.sleepers, later).into_values().collect()
+        let due = std::mem::replace(&mut self.sleepers, later).into_values();
+        let limits = self.limits.iter_mut().filter(|(_, (at, _))| *at <= now);
+        due.chain(limits.filter_map(|(_, (_, waker))| waker.take())).collect()
+    }
+
+    /// When somebody is due next.
+    fn next(&self) -> Moment {
+        let sleeper = self.sleepers.first_key_value().map(|((at, _), _)| *at);
+        let limits = self.limits.iter().filter(|(_, (_, waker))| waker.is_some()).map(|(_, (at, _))| *at);
+        sleeper.into_iter().chain(limits).min().unwrap_or(Moment::FAR)
     }
 }
 
@@ -140,5 +204,68 @@ fn lock(mutex: &Mutex<State>) -> MutexGuard<'_, State> {
 fn wake(waker: Waker) {
     if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
         tracing::error!("a waker panicked");
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Bell(Sender<()>);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.send(());
+        }
+    }
+
+    fn bell() -> (Waker, Receiver<()>) {
+        let (ring, rung) = channel();
+        (Waker::from(Arc::new(Bell(ring))), rung)
+    }
+
+    fn poll(limit: &mut Limit, waker: &Waker) -> Poll<()> {
+        Pin::new(limit).poll(&mut Context::from_waker(waker))
+    }
+
+    #[test]
+    fn a_limit_is_told_when_it_is_reached_and_not_before() {
+        let ((waker, rung), at) = (bell(), boot_time() + Duration::from_millis(20));
+        let mut limit = Limit::at(at);
+        assert_eq!(poll(&mut limit, &waker), Poll::Pending);
+        rung.recv_timeout(Duration::from_secs(10)).expect("woken");
+        assert!(boot_time() >= at);
+        assert_eq!(poll(&mut limit, &waker), Poll::Ready(()));
+    }
+
+    #[test]
+    fn one_that_has_passed_is_told_at_once() {
+        let (waker, rung) = bell();
+        let mut limit = Limit::at(boot_time());
+        assert_eq!(poll(&mut limit, &waker), Poll::Pending);
+        rung.recv_timeout(Duration::from_secs(10)).expect("woken");
+        assert_eq!(poll(&mut limit, &waker), Poll::Ready(()));
+    }
+
+    #[test]
+    fn whoever_comes_between_is_told_in_its_time() {
+        let ((waker, rung), now) = (bell(), boot_time());
+        let [mut early, mut late, mut never] = [10, 60, 30].map(|ms| Limit::at(now + Duration::from_millis(ms)));
+        assert!([&mut late, &mut never, &mut early].into_iter().all(|limit| poll(limit, &waker).is_pending()));
+        drop(never);
+        rung.recv_timeout(Duration::from_secs(10)).expect("the early one");
+        assert_eq!(poll(&mut early, &waker), Poll::Ready(()));
+        // Its place is another's now, who is not told in its stead.
+        drop(early);
+        let (other, unheard) = bell();
+        let mut far = Limit::at(now + Duration::from_secs(3600));
+        assert!(poll(&mut far, &other).is_pending());
+        rung.recv_timeout(Duration::from_secs(10)).expect("the late one");
+        assert_eq!(poll(&mut late, &waker), Poll::Ready(()));
+        assert!(rung.try_recv().is_err() && unheard.try_recv().is_err(), "nobody else");
     }
 }

@@ -1,7 +1,6 @@
 //! Operations through a lane: encoded, sent by digest, sent whole where the server has forgotten the script, and settled.
 
 use std::borrow::Cow;
-use std::future::Future;
 use std::sync::Arc;
 
 use bandog_core::lease::Lease;
@@ -105,31 +104,9 @@ fn leave_if_read_only(lane: &Lane, answered: &Answered) {
     }
 }
 
-/// Applies one operation and settles what it leaves over. What goes as it mostly does takes little memory and few steps: the other
-/// ways are futures of their own, made when they are needed. What goes `at_once` is written with the first poll.
-#[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
-pub(crate) fn apply_one(
-    lane: Arc<Lane>,
-    name: LockName,
-    op: Op,
-    at_once: bool,
-) -> impl Future<Output = Result<Reply, StoreError>> {
-    async move {
-        let Some(sent) = send(&lane, &name, &op, at_once) else {
-            return Box::pin(apply_apart(lane, name, op)).await;
-        };
-        let answered = lane.answers(sent).await;
-        let rest = match conclude(lane, name, op, answered) {
-            Ok(result) => return result,
-            Err(rest) => rest,
-        };
-        rest.await
-    }
-}
-
-/// The result of one operation, or what is left to be done for it. No part of the future, which would keep room for all of this.
-fn conclude(
-    lane: Arc<Lane>,
+/// The result of one operation, or what is left to be done for it.
+pub(crate) fn conclude(
+    lane: &Arc<Lane>,
     name: LockName,
     op: Op,
     answered: Result<Answered, StoreError>,
@@ -138,28 +115,28 @@ fn conclude(
         Ok(answered) => answered,
         Err(error) => return Ok(Err(error)),
     };
-    leave_if_read_only(&lane, &answered);
+    leave_if_read_only(lane, &answered);
     let Answered { answers, run, sent, received, .. } = answered;
     let outcome = Outcome { value: answers.one(), run, sent, received };
     if outcome.is_forgotten() {
-        return Err(Box::pin(apply_whole(lane, name, op)));
+        return Err(Box::pin(apply_whole(Arc::clone(lane), name, op)));
     }
     if outcome.is_left_out() {
         lane.stand_back();
-        return Err(Box::pin(apply_apart(lane, name, op)));
+        return Err(Box::pin(apply_apart(Arc::clone(lane), name, op)));
     }
-    let result = read(&lane, &name, &op, outcome);
+    let result = read(lane, &name, &op, outcome);
     if result.as_ref().is_ok_and(|reply| reply.body.waiters() > Some(0)) {
         lane.stand_back();
     }
     match result {
-        Ok(reply) if reply.more => Err(Box::pin(settle_apart(lane, name, reply))),
+        Ok(reply) if reply.more => Err(Box::pin(settle_apart(Arc::clone(lane), name, reply))),
         result => Ok(result),
     }
 }
 
 /// Sends one operation now, if there is a connection for it.
-fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Option<Sent> {
+pub(crate) fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Option<Sent> {
     let now = clock::now();
     lane.shared.look_after(now);
     let floor = lane.shared.site.clock.floor(|| now);
@@ -174,7 +151,7 @@ fn served(op: &Op) -> Served {
     if matches!(op, Op::Release(Release { again: Some(_), .. })) { Served::Last } else { Served::AsItComes }
 }
 
-async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
+pub(crate) async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
     apply(&lane, &[(name, op)]).await.pop().unwrap_or_else(|| Err(missing()))
 }
 
@@ -266,19 +243,4 @@ pub(crate) fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
         claim.ballot = claim.ballot.max(floor);
     }
     Cow::Owned(op)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn size<F>(_: fn(Arc<Lane>, LockName, Op, bool) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    #[test]
-    fn a_request_is_smaller_than_a_lock() {
-        // Else locks are cut out of the room that requests leave, with gaps that nothing fits (decision 0031).
-        assert!(size(apply_one) <= 296, "{} bytes", size(apply_one));
-    }
 }

@@ -11,7 +11,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `store`, `calls`, `list`, `announce`, `notices` | the handle, what it sends, how it lists, and notices of releases, told and heard |
+//! | `store`, `request`, `spares`, `calls`, `list`, `announce`, `notices` | the handle, a request on its way and the boxes for it, what it sends, how it lists, and notices of releases, told and heard |
 //! | `topology` | lanes and links: opening, order, checks, and what each failure means |
 //! | `wire` | one connection: RESP, the line of those who wait, and the task that reads |
 //! | `checkup` | the examination of a server, from its address alone |
@@ -39,7 +39,9 @@ mod keys;
 mod list;
 mod notices;
 mod renewals;
+mod request;
 mod script;
+mod spares;
 mod store;
 mod topology;
 mod value;

@@ -14,6 +14,8 @@ use crate::clock::{self, ServerClock};
 use crate::codec::Codec;
 use crate::config::RedisConfig;
 use crate::inbox::Inboxes;
+use crate::request::Request;
+use crate::spares::Spares;
 use crate::topology::{Lane, judge_probe, probe};
 use crate::wire::Route;
 use crate::{calls, list};
@@ -45,6 +47,8 @@ pub(crate) struct Site {
 /// What all lanes of one store have in common.
 pub(crate) struct Shared {
     pub(crate) site: Arc<Site>,
+    /// What was asked and is not answered.
+    pub(crate) spares: Spares<(LockName, Op)>,
     inboxes: Inboxes,
 }
 
@@ -63,7 +67,7 @@ impl RedisStore {
         let (clock, warned, reached) = (ServerClock::default(), AtomicBool::new(false), AtomicU64::new(0));
         let site = Arc::new(Site { config, route, codec, clock, warned, reached });
         let inboxes = Inboxes::new(Arc::clone(&site));
-        let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), inboxes }));
+        let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), spares: Spares::default(), inboxes }));
         let answered = lane.ask(probe(&site.config).into_iter().collect()).await?;
         judge_probe(&site.config, &answered.answers.list())?;
         Ok(Self(lane))
@@ -106,7 +110,7 @@ impl Store for RedisStore {
     }
 
     fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        Box::pin(calls::apply_one(Arc::clone(&self.0), name, op, false))
+        Box::pin(Request::new(Arc::clone(&self.0), name, op, false))
     }
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
@@ -141,7 +145,7 @@ impl Store for RedisStore {
     }
 
     fn apply_at_once(&self, name: LockName, op: Op) -> Answer<Reply> {
-        Box::pin(calls::apply_one(Arc::clone(&self.0), name, op, true))
+        Box::pin(Request::new(Arc::clone(&self.0), name, op, true))
     }
 
     fn probe(&self, way: Way) -> Answer<Pulse> {

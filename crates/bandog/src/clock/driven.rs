@@ -298,7 +298,7 @@ impl Drop for WorkerState {
     }
 }
 
-pub(super) struct VirtualSleep {
+pub(crate) struct VirtualSleep {
     pub(super) clock: VirtualClock,
     pub(super) at: Moment,
     pub(super) id: Option<u64>,

@@ -3,11 +3,14 @@
 mod driven;
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
 
-use crate::alarm::{self, Sleep};
+use crate::alarm::{self, Limit, Sleep};
 
 pub use driven::VirtualClock;
 use driven::VirtualSleep;
@@ -65,10 +68,18 @@ impl Clock {
     }
 
     /// Resolves at `at`, wherever it is polled: it needs no runtime.
-    pub(crate) async fn sleep_until(&self, at: Moment) {
+    pub(crate) fn sleep_until(&self, at: Moment) -> Sleeping {
         match &self.0 {
-            Kind::System => Sleep::until(at).await,
-            Kind::Virtual(clock) => VirtualSleep { clock: clock.clone(), at, id: None }.await,
+            Kind::System => Sleeping::System(Sleep::until(at)),
+            Kind::Virtual(clock) => Sleeping::Virtual(VirtualSleep { clock: clock.clone(), at, id: None }),
+        }
+    }
+
+    /// The same for what mostly ends before: it costs less to come and go.
+    pub(crate) fn limit(&self, at: Moment) -> Sleeping {
+        match &self.0 {
+            Kind::System => Sleeping::Limit(Limit::at(at)),
+            Kind::Virtual(_) => self.sleep_until(at),
         }
     }
 
@@ -91,6 +102,25 @@ impl Clock {
 
     pub(crate) fn is_virtual(&self) -> bool {
         matches!(self.0, Kind::Virtual(_))
+    }
+}
+
+/// The future of [`Clock::sleep_until`] and [`Clock::limit`].
+pub(crate) enum Sleeping {
+    System(Sleep),
+    Limit(Limit),
+    Virtual(VirtualSleep),
+}
+
+impl Future for Sleeping {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.get_mut() {
+            Self::System(sleep) => Pin::new(sleep).poll(cx),
+            Self::Limit(limit) => Pin::new(limit).poll(cx),
+            Self::Virtual(sleep) => Pin::new(sleep).poll(cx),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bandog_core::lock::{Action, Errand, Lane};
 use bandog_core::op::{Body, Reply, Verdict};
@@ -15,9 +15,10 @@ use bandog_core::store::{Answer, StoreError};
 use tokio::sync::oneshot;
 
 use super::keeper::Letter;
-use super::shield::{shield, shielded};
+use super::shield::shield;
 use super::{Cohort, Driver, inline};
 use crate::blocking::is_blocking;
+use crate::clock::Sleeping;
 use crate::error::store_kind;
 use crate::signals::Phase;
 use crate::sync::{Handle, has_workers};
@@ -122,23 +123,46 @@ impl Driver {
     }
 
     fn finish_later(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, answer: Answer<Reply>) {
-        let patience = self.clock.now() + self.settings.response;
-        let clock = self.clock.clone();
+        let silent = self.clock.limit(self.clock.now() + self.settings.response);
         let home = self.home();
         let errand = match &home {
             Some(_) => Owed::Here(Arc::clone(cohort), errand),
             None => Owed::Kept(self.keeper.begin(vec![(Arc::clone(cohort), errand)])),
         };
         let call = Call { driver: Arc::clone(self), owed: Some(errand) };
-        let task = async move {
-            let (answer, silent) = (pin!(shielded("a store", answer)), pin!(clock.sleep_until(patience)));
-            let result = first(answer, silent).await.flatten();
-            call.answered(result.unwrap_or_else(|| Err(StoreError::unknown("the store did not answer in time"))));
-        };
+        let finish = Finish { answer, silent, call };
         match home {
-            Some(runtime) => inline::begin(runtime, task),
-            None => self.keeper.spawn(task),
+            Some(runtime) => inline::begin(runtime, finish),
+            None => self.keeper.spawn(finish),
         }
+    }
+}
+
+/// Waits for an answer, as long as there is patience, and gives it.
+///
+/// Written out: an async block keeps its parts twice, and what one thread makes and another gives back is to be small (decision
+/// 0035).
+struct Finish {
+    answer: Answer<Reply>,
+    silent: Sleeping,
+    call: Call,
+}
+
+impl Future for Finish {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { answer, silent, call } = &mut *self;
+        let result = match shield("a store", || answer.as_mut().poll(cx)) {
+            Some(Poll::Ready(result)) => result,
+            Some(Poll::Pending) => {
+                ready!(Pin::new(silent).poll(cx));
+                Err(StoreError::unknown("the store did not answer in time"))
+            }
+            None => Err(StoreError::unknown("the store panicked")),
+        };
+        call.give(result);
+        Poll::Ready(())
     }
 }
 
@@ -156,10 +180,6 @@ enum Owed {
 }
 
 impl Call {
-    fn answered(mut self, result: Result<Reply, StoreError>) {
-        self.give(result);
-    }
-
     fn give(&mut self, result: Result<Reply, StoreError>) {
         match self.owed.take() {
             Some(Owed::Here(cohort, errand)) => self.driver.reply(&cohort, errand, result),
@@ -171,7 +191,9 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.give(Err(StoreError::unknown("the runtime ended before the store answered")));
+        if self.owed.is_some() {
+            self.give(Err(StoreError::unknown("the runtime ended before the store answered")));
+        }
     }
 }
 
@@ -193,4 +215,14 @@ pub(crate) async fn first<T>(
         Poll::Pending => limit.as_mut().poll(cx).map(|()| None),
     })
     .await
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_thread_gives_back_is_small() {
+        assert!(size_of::<Finish>() <= 120, "{} bytes", size_of::<Finish>());
+    }
 }

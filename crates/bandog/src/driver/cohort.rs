@@ -9,6 +9,7 @@ use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
+use smallvec::SmallVec;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tracing::Span;
@@ -45,12 +46,15 @@ struct Onlookers(Option<Box<Lists>>);
 #[derive(Default)]
 struct Lists {
     /// Whoever waits for a slip, by its index.
-    wakers: Vec<Option<Waker>>,
+    wakers: Wakers,
     /// Whoever waits for the loss of a hold, and its span in the log.
     watchers: Vec<Watcher>,
     /// The tasks that holds are bound to.
     bonds: Vec<(Grip, AbortHandle)>,
 }
+
+/// Mostly one.
+type Wakers = SmallVec<[Option<Waker>; 1]>;
 
 impl Onlookers {
     fn here(&self) -> Option<&Lists> {
@@ -93,11 +97,11 @@ struct Watcher {
 
 /// What is to be done once the cohort is unlocked.
 pub(super) struct Wanted {
-    pub(super) wakers: Vec<Waker>,
+    pub(super) wakers: SmallVec<[Waker; 1]>,
     /// What listeners and watchers hear.
     pub(super) told: Vec<Told>,
     /// Wakers that nobody needs any more.
-    pub(super) stale: Vec<Option<Waker>>,
+    pub(super) stale: Wakers,
     pub(super) actions: Vec<Action>,
     /// The new time of the timer, if it must come earlier.
     pub(super) timer: Option<Moment>,
@@ -250,7 +254,7 @@ impl State {
 
     /// Takes everything the machine wants done.
     pub(super) fn drain(&mut self, now: Moment, store: &dyn Store) -> Wanted {
-        let (mut wakers, mut told) = (Vec::new(), Vec::new());
+        let (mut wakers, mut told) = (SmallVec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
             match event {
                 Event::Ready(slip) => wakers.extend(self.forget_slip(slip)),
@@ -274,9 +278,9 @@ impl State {
 
     /// Frees the room that only waiting needs.
     #[must_use = "to be dropped after unlocking"]
-    pub(super) fn tidy(&mut self) -> Vec<Option<Waker>> {
+    pub(super) fn tidy(&mut self) -> Wakers {
         if self.machine.slips() > 0 {
-            return Vec::new();
+            return Wakers::new();
         }
         self.machine.tidy();
         let stale = self.onlookers.here_mut().map(|lists| std::mem::take(&mut lists.wakers)).unwrap_or_default();

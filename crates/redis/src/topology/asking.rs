@@ -28,13 +28,11 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Future for Asking<'_> {
-    type Output = Result<Answered, StoreError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let replies = ready!(Pin::new(&mut self.sent.replies).poll(context));
-        self.answered = true;
-        let (lane, Sent { count, run, at, opening, .. }) = (self.lane, &self.sent);
+impl Sent {
+    /// What came of it.
+    pub(crate) fn poll(&mut self, lane: &Lane, context: &mut Context<'_>) -> Poll<Result<Answered, StoreError>> {
+        let replies = ready!(Pin::new(&mut self.replies).poll(context));
+        let Self { count, run, at, opening, .. } = self;
         Poll::Ready(match replies {
             Ok(answers) if answers.as_slice().len() == *count => {
                 Ok(Answered { answers, run: *run, sent: *at, received: clock::now(), opening: *opening })
@@ -46,12 +44,30 @@ impl Future for Asking<'_> {
             }
         })
     }
+
+    /// Nobody waits for it any more, and none of our own runtime's connections is doubted.
+    pub(crate) fn give_up(&self, lane: &Lane, here: Option<Id>) {
+        if clock::now().since(self.at) > IMPATIENT {
+            lane.doubt(here, self.opening);
+        }
+    }
+}
+
+impl Future for Asking<'_> {
+    type Output = Result<Answered, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let lane = self.lane;
+        let answered = ready!(self.sent.poll(lane, context));
+        self.answered = true;
+        Poll::Ready(answered)
+    }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if !self.answered && clock::now().since(self.sent.at) > IMPATIENT {
-            self.lane.doubt(self.here, self.sent.opening);
+        if !self.answered {
+            self.sent.give_up(self.lane, self.here);
         }
     }
 }
