@@ -46,7 +46,7 @@ impl Machine {
                 (hold.seen, hold.started) = (hold.seen.max(sent), at);
                 hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
                 if self.cohort == Cohort::Holding(grip.0) {
-                    self.learn(now, line);
+                    self.learn(now, sent, line);
                 }
                 if counts {
                     self.bustle.events.push_back(Event::Renewed { grip, late });

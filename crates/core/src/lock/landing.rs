@@ -64,8 +64,8 @@ impl Machine {
     }
 
     // The answer says who waits elsewhere.
-    fn may_pass_on(&mut self, now: Moment, line: Line) -> bool {
-        self.learn(now, line);
+    fn may_pass_on(&mut self, now: Moment, sent: Moment, line: Line) -> bool {
+        self.learn(now, sent, line);
         self.may_pass(now)
     }
 
@@ -73,7 +73,7 @@ impl Machine {
         let Some(claim) = self.bustle.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
         let (taker, lease, passed) = (claim.taker, claim.lease, claim.local > 0);
         match (renewal, taker) {
-            (Renewal::Renewed { line, .. }, _) if passed && !self.may_pass_on(now, line) => {
+            (Renewal::Renewed { line, .. }, _) if passed && !self.may_pass_on(now, sent, line) => {
                 self.part_claim(now, seq, Lane::Renewals);
                 self.reclaim(now, seq);
             }

@@ -16,6 +16,8 @@ use super::{Cohort, Grip, How, Lane, LossReason, Machine, OwnerId, Settings, Sli
 pub(super) struct Remote {
     /// Since when somebody is known to wait.
     since: Option<Moment>,
+    /// When it was last heard.
+    heard: Moment,
     /// The serial number of the latest who waited here then.
     latest: u64,
     passes: u32,
@@ -24,7 +26,7 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) const NONE: Self = Self { since: None, latest: 0, passes: 0, fair: false };
+    pub(super) const NONE: Self = Self { since: None, heard: Moment::ZERO, latest: 0, passes: 0, fair: false };
 
     /// Whether nothing is lost with it.
     pub(super) fn is_forgettable(&self) -> bool {
@@ -35,14 +37,19 @@ impl Remote {
     pub(super) fn begin(&mut self, now: Moment, latest: u64, line: Option<Line>) {
         (self.since, self.latest) = (self.since.map(|_| now), latest);
         if let Some(line) = line.filter(|line| line.waiters > 0) {
-            self.learn(now, latest, line);
+            self.learn((now, now), latest, line);
         }
     }
 
-    fn learn(&mut self, now: Moment, latest: u64, line: Line) {
+    /// What is heard now, from an answer to what was `asked` then, or from a notice.
+    fn learn(&mut self, (now, asked): (Moment, Moment), latest: u64, line: Line) {
         if line.waiters == 0 {
-            *self = Self::default();
+            // Notices come by another way, and overtake answers: whoever was heard of since may have come behind this one.
+            if self.heard < asked {
+                *self = Self::default();
+            }
         } else {
+            self.heard = now;
             if self.since.is_none() {
                 (self.since, self.latest) = (Some(now), latest);
             }
@@ -219,11 +226,11 @@ impl Machine {
         (same_terms && !hold.doubted && hold.local < MAX_LOCAL).then_some(next)
     }
 
-    /// Somebody waits elsewhere, or nobody does.
-    pub(super) fn learn(&mut self, now: Moment, line: Line) {
+    /// Somebody waits elsewhere, or nobody did after it was `asked`.
+    pub(super) fn learn(&mut self, now: Moment, asked: Moment, line: Line) {
         if line.waiters > 0 || !self.bustle.is_quiet() {
             let latest = self.bustle.slips.serial();
-            self.bustle.remote.learn(now, latest, line);
+            self.bustle.remote.learn((now, asked), latest, line);
         }
     }
 

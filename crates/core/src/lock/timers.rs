@@ -68,7 +68,7 @@ impl Machine {
     pub fn handle_push(&mut self, now: Moment, run: RunId, news: News) {
         match news {
             News::Granted { seq, stamp } => self.on_pushed_grant(now, run, seq, stamp),
-            News::Waiting { fair } => self.learn(now, crate::op::Line { waiters: 1, fair }),
+            News::Waiting { fair } => self.learn(now, now, crate::op::Line { waiters: 1, fair }),
             News::Revoked { seq, reason } => {
                 let named = self.holds.iter().find(|(_, hold)| hold.seq == seq).map(|(key, _)| key);
                 if let Some(key) = named {

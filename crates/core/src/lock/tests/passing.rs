@@ -109,6 +109,36 @@ fn a_lost_notice_is_made_good_by_the_next_renewal() {
 }
 
 #[test]
+fn an_answer_that_a_notice_has_overtaken_does_not_undo_it() {
+    let (mut lock, grip, _) = with_neighbour(writer(), writer());
+    lock.wait(10_000);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    // Nobody waited when the store answered; the answer has yet to come.
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.answer("renew #1", renewed(10));
+    lock.wait(10);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+
+    let (mut lock, next) = left_unconfirmed();
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
+    lock.answer("renew #1", renewed(11));
+    assert_eq!(lock.actions(), ["release #1", "acquire #2"], "a fair one has the next turn");
+    assert_eq!(lock.pick(next), "waits");
+}
+
+#[test]
+fn an_answer_to_what_was_asked_after_a_notice_undoes_it() {
+    let (mut lock, grip, next) = with_neighbour(writer(), writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.wait(10_000);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed(10));
+    lock.release(grip);
+    assert_eq!((lock.pick(next).as_str(), lock.actions().len()), ("granted 10.1", 0));
+}
+
+#[test]
 fn a_fair_waiter_anywhere_stops_the_passing() {
     let (mut lock, grip, _) = with_neighbour(writer(), writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
