@@ -3,8 +3,8 @@
 //! A timer of tokio's needs a runtime with timers, and stands still where a test has paused it. This one needs nothing, and
 //! notices within a second that the machine was suspended, which waits measured on a monotonic clock do not.
 //!
-//! A [`Sleep`] is one of a sorted list. A [`Limit`] is hardly ever reached, and one of a heap of all of them: cheap to come and go,
-//! and the thread looks through the whole of it when the next may be due.
+//! A [`Sleep`] is one of a sorted list. A [`Limit`] is hardly ever reached, and one of many in no order: cheap to come and go, and the
+//! thread looks through all of them when the first that it knew of would be due.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -33,8 +33,10 @@ struct Alarm {
 
 struct State {
     sleepers: BTreeMap<(Moment, u64), Waker>,
-    /// The wakers of those that are not due.
+    /// Without a waker once it was woken.
     limits: Slab<(Moment, Option<Waker>)>,
+    /// None of them is due before.
+    limits_due: Moment,
     next_id: u64,
     started: bool,
     asleep_until: Moment,
@@ -113,6 +115,7 @@ impl Future for Limit {
         let mut state = ALARM.started();
         let key = *self.key.get_or_insert_with(|| state.limits.insert((at, None)));
         let replaced = state.limits[key].1.replace(waker);
+        state.limits_due = state.limits_due.min(at);
         ALARM.wake_before(state, at);
         drop(replaced);
         Poll::Pending
@@ -172,7 +175,14 @@ impl Alarm {
 
 impl State {
     const fn new() -> Self {
-        Self { sleepers: BTreeMap::new(), limits: Slab::new(), next_id: 0, started: false, asleep_until: Moment::FAR }
+        Self {
+            sleepers: BTreeMap::new(),
+            limits: Slab::new(),
+            limits_due: Moment::FAR,
+            next_id: 0,
+            started: false,
+            asleep_until: Moment::FAR,
+        }
     }
 
     fn take_id(&mut self) -> u64 {
@@ -182,16 +192,33 @@ impl State {
 
     fn take_due(&mut self, now: Moment) -> Vec<Waker> {
         let later = self.sleepers.split_off(&(now, u64::MAX));
-        let due = std::mem::replace(&mut self.sleepers, later).into_values();
-        let limits = self.limits.iter_mut().filter(|(_, (at, _))| *at <= now);
-        due.chain(limits.filter_map(|(_, (_, waker))| waker.take())).collect()
+        let mut due: Vec<Waker> = std::mem::replace(&mut self.sleepers, later).into_values().collect();
+        if self.limits_due <= now {
+            due.extend(self.take_limits(now));
+        }
+        due
     }
 
-    /// When somebody is due next.
+    fn take_limits(&mut self, now: Moment) -> Vec<Waker> {
+        let (mut due, mut next) = (Vec::new(), Moment::FAR);
+        for (_, (at, waker)) in &mut self.limits {
+            match waker.take_if(|_| *at <= now) {
+                Some(waker) => due.push(waker),
+                None if waker.is_some() => next = next.min(*at),
+                None => {}
+            }
+        }
+        self.limits_due = next;
+        if self.limits.is_empty() {
+            self.limits = Slab::new();
+        }
+        due
+    }
+
+    /// When somebody may be due next.
     fn next(&self) -> Moment {
-        let sleeper = self.sleepers.first_key_value().map(|((at, _), _)| *at);
-        let limits = self.limits.iter().filter(|(_, (_, waker))| waker.is_some()).map(|(_, (at, _))| *at);
-        sleeper.into_iter().chain(limits).min().unwrap_or(Moment::FAR)
+        let sleeper = self.sleepers.first_key_value().map_or(Moment::FAR, |((at, _), _)| *at);
+        sleeper.min(self.limits_due)
     }
 }
 

@@ -14,17 +14,19 @@ use bandog_core::store::{Answer, StoreError};
 use tokio::runtime::{Handle, Id};
 
 use crate::calls::{apply_apart, conclude, missing, send};
-use crate::topology::{Lane, Sent};
+use crate::topology::{Answered, Lane, Sent};
 
 pub(crate) struct Request {
     lane: Arc<Lane>,
-    asked: Option<Box<Option<(LockName, Op)>>>,
     stage: Stage,
 }
 
+/// What was asked.
+type Asked = Box<Option<(LockName, Op)>>;
+
 enum Stage {
-    New { at_once: bool },
-    Sent { sent: Sent, here: Option<Id> },
+    New { asked: Asked, at_once: bool },
+    Sent { asked: Asked, sent: Sent, here: Option<Id> },
     Rest(Answer<Reply>),
     Over,
 }
@@ -32,26 +34,34 @@ enum Stage {
 impl Request {
     /// Sent when it is first polled; what goes `at_once` is written then.
     pub(crate) fn new(lane: Arc<Lane>, name: LockName, op: Op, at_once: bool) -> Self {
-        let asked = Some(lane.shared.spares.fill((name, op)));
-        Self { lane, asked, stage: Stage::New { at_once } }
+        let asked = lane.shared.spares.fill((name, op));
+        Self { lane, stage: Stage::New { asked, at_once } }
     }
 
-    fn begin(&mut self, at_once: bool) {
-        let sent =
-            self.asked.as_deref().and_then(Option::as_ref).and_then(|(name, op)| send(&self.lane, name, op, at_once));
-        self.stage = match sent {
-            Some(sent) => Stage::Sent { sent, here: Handle::try_current().ok().map(|here| here.id()) },
+    fn begin(&self, asked: Asked, at_once: bool) -> Stage {
+        let sent = Option::as_ref(&asked).and_then(|(name, op)| send(&self.lane, name, op, at_once));
+        match sent {
+            Some(sent) => Stage::Sent { asked, sent, here: Handle::try_current().ok().map(|here| here.id()) },
             // There is no connection yet.
-            None => match self.taken() {
+            None => match self.taken(asked) {
                 Some((name, op)) => Stage::Rest(Box::pin(apply_apart(Arc::clone(&self.lane), name, op))),
                 None => Stage::Over,
             },
-        };
+        }
     }
 
-    /// What it was asked; its box is kept for another.
-    fn taken(&mut self) -> Option<(LockName, Op)> {
-        self.lane.shared.spares.empty(self.asked.take()?)
+    fn conclude(
+        &self,
+        asked: Asked,
+        answered: Result<Answered, StoreError>,
+    ) -> Result<Result<Reply, StoreError>, Stage> {
+        let (name, op) = self.taken(asked).ok_or(Stage::Over)?;
+        conclude(&self.lane, name, op, answered).map_err(Stage::Rest)
+    }
+
+    /// What is in the box, which is kept for another.
+    fn taken(&self, asked: Asked) -> Option<(LockName, Op)> {
+        self.lane.shared.spares.empty(asked)
     }
 }
 
@@ -61,27 +71,23 @@ impl Future for Request {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let request = self.get_mut();
         loop {
-            match &mut request.stage {
-                Stage::New { at_once } => {
-                    let at_once = *at_once;
-                    request.begin(at_once);
-                }
-                Stage::Sent { sent, .. } => {
-                    let answered = ready!(sent.poll(&request.lane, context));
-                    request.stage = Stage::Over;
-                    let Some((name, op)) = request.taken() else { continue };
-                    match conclude(&request.lane, name, op, answered) {
-                        Ok(result) => return Poll::Ready(result),
-                        Err(rest) => request.stage = Stage::Rest(rest),
-                    }
-                }
+            let answered = match &mut request.stage {
+                Stage::Sent { sent, .. } => Some(ready!(sent.poll(&request.lane, context))),
                 Stage::Rest(rest) => {
                     let result = ready!(rest.as_mut().poll(context));
                     request.stage = Stage::Over;
                     return Poll::Ready(result);
                 }
-                Stage::Over => return Poll::Ready(Err(missing())),
-            }
+                Stage::New { .. } | Stage::Over => None,
+            };
+            request.stage = match (std::mem::replace(&mut request.stage, Stage::Over), answered) {
+                (Stage::New { asked, at_once }, _) => request.begin(asked, at_once),
+                (Stage::Sent { asked, .. }, Some(answered)) => match request.conclude(asked, answered) {
+                    Ok(result) => return Poll::Ready(result),
+                    Err(rest) => rest,
+                },
+                _ => return Poll::Ready(Err(missing())),
+            };
         }
     }
 }
@@ -89,7 +95,7 @@ impl Future for Request {
 // Dropped by whoever lost patience.
 impl Drop for Request {
     fn drop(&mut self) {
-        if let Stage::Sent { sent, here } = &self.stage {
+        if let Stage::Sent { sent, here, .. } = &self.stage {
             sent.give_up(&self.lane, *here);
         }
     }

@@ -47,7 +47,7 @@ pub(crate) struct Site {
 /// What all lanes of one store have in common.
 pub(crate) struct Shared {
     pub(crate) site: Arc<Site>,
-    /// What was asked and is not answered.
+    /// For what is asked, until it is answered.
     pub(crate) spares: Spares<(LockName, Op)>,
     inboxes: Inboxes,
 }

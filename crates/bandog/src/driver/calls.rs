@@ -130,7 +130,7 @@ impl Driver {
             None => Owed::Kept(self.keeper.begin(vec![(Arc::clone(cohort), errand)])),
         };
         let call = Call { driver: Arc::clone(self), owed: Some(errand) };
-        let finish = Finish { answer, silent, call };
+        let finish = Finish { answer: Some(answer), silent, call };
         match home {
             Some(runtime) => inline::begin(runtime, finish),
             None => self.keeper.spawn(finish),
@@ -143,7 +143,8 @@ impl Driver {
 /// Written out: an async block keeps its parts twice, and what one thread makes and another gives back is to be small (decision
 /// 0035).
 struct Finish {
-    answer: Answer<Reply>,
+    /// None once it is there.
+    answer: Option<Answer<Reply>>,
     silent: Sleeping,
     call: Call,
 }
@@ -153,7 +154,8 @@ impl Future for Finish {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self { answer, silent, call } = &mut *self;
-        let result = match shield("a store", || answer.as_mut().poll(cx)) {
+        let Some(under_way) = answer else { return Poll::Ready(()) };
+        let result = match shield("a store", || under_way.as_mut().poll(cx)) {
             Some(Poll::Ready(result)) => result,
             Some(Poll::Pending) => {
                 ready!(Pin::new(silent).poll(cx));
@@ -162,6 +164,8 @@ impl Future for Finish {
             None => Err(StoreError::unknown("the store panicked")),
         };
         call.give(result);
+        // Here, inside its runtime: it may be somebody else's.
+        *answer = None;
         Poll::Ready(())
     }
 }

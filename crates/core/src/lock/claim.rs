@@ -312,3 +312,13 @@ impl Machine {
         self.bustle.blocker.clone_from(&queued.blocker.clone().map(Box::new));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_thread_gives_back_is_small() {
+        assert!(size_of::<Claiming>() <= 120, "{} bytes", size_of::<Claiming>());
+    }
+}

@@ -45,7 +45,7 @@ impl Sent {
         })
     }
 
-    /// Nobody waits for it any more, and none of our own runtime's connections is doubted.
+    /// Nobody waits for it any more: if that was for long, its connection is doubted, unless it is one of our own runtime's.
     pub(crate) fn give_up(&self, lane: &Lane, here: Option<Id>) {
         if clock::now().since(self.at) > IMPATIENT {
             lane.doubt(here, self.opening);

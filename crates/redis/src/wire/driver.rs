@@ -2,7 +2,7 @@
 //! Before it sleeps it may look for an answer for a moment ([`awake`](super::awake)).
 //!
 //! It runs on the runtime that opened the connection. When it ends, also with that runtime or by a panic of an ear, all who
-//! wait are told, and nothing more is sent.
+//! wait are told, and nothing more is sent but what a caller is just writing: all they hear is that nobody knows.
 
 use std::future::Future;
 use std::io;

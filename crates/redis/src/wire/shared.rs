@@ -28,6 +28,9 @@ const FULL: usize = 4 << 10;
 /// With more than this under way it has enough to do without them, and larger pieces cost less.
 const PLENTY: usize = 96;
 
+/// So often a caller writes what others have put there meanwhile.
+const ROUNDS: usize = 16;
+
 /// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
 const KEPT: usize = 64 << 10;
 
@@ -56,8 +59,8 @@ pub(crate) enum Haste {
     None,
     /// Somebody waits for the answer: the driver may [stay awake](super::awake) for it.
     Awaited,
-    /// Nobody waits, and nobody may run here soon: it is written by the caller, with all that waits before it, unless the driver is
-    /// just writing.
+    /// Nobody waits, and nobody may run here soon: it is written by the caller, with all that waits before it, or by whoever is just
+    /// writing.
     AtOnce,
 }
 
@@ -156,7 +159,7 @@ impl Wire {
         }
     }
 
-    /// Whether what is sent at once is written there and then, or by a driver that is just writing, and there is no reason to doubt
+    /// Whether what is sent at once is written there and then, or by whoever is just writing, and there is no reason to doubt
     /// that it is answered.
     pub(crate) fn is_writable(&self, now: Moment) -> bool {
         let state = self.0.0.lock();
@@ -169,6 +172,11 @@ impl Wire {
         let mut state = self.0.0.lock();
         state.awake.stand_back();
         state.row.stand_apart();
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.0
     }
 
     /// Whether nothing is under way.
@@ -216,12 +224,13 @@ impl Shared {
         if state.writing {
             state.hurried |= haste == Haste::AtOnce;
         } else if is_idle || state.is_full() || haste == Haste::AtOnce {
-            state = self.write_now(state);
+            state = self.write_now(state, haste);
         }
         let is_written = state.out.is_empty();
         // Only to look it is not woken at once: it would run on this thread or not at all, and this thread may be kept busy.
         let looks = if is_written && stays_awake { state.resting.clone() } else { None };
-        let writes = if is_written { None } else { state.resting.take() };
+        // Whoever writes sees what has come meanwhile.
+        let writes = if is_written || state.writing { None } else { state.resting.take() };
         drop(state);
         looks.iter().for_each(wake_behind_others);
         if let Some(driver) = writes {
@@ -230,10 +239,11 @@ impl Shared {
         Some(slot)
     }
 
-    /// Writes what the socket takes now, and what others must have written meanwhile: nobody waits for a write. What it does not take,
-    /// also because it is broken, is left to the driver.
-    fn write_now<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        while let Some(writer) = state.writer.clone() {
+    /// Writes what the socket takes now. What it does not take, also because it is broken, is left to the driver; so is what came
+    /// meanwhile, unless it is to go at once or the driver may not run here soon.
+    fn write_now<'a>(&'a self, mut state: MutexGuard<'a, State>, haste: Haste) -> MutexGuard<'a, State> {
+        for _ in 0..ROUNDS {
+            let Some(writer) = state.writer.clone() else { break };
             let spare = std::mem::take(&mut state.spare);
             let mut bytes = state.take_out(spare);
             drop(state);
@@ -242,7 +252,7 @@ impl Shared {
             state = self.lock();
             let is_all = bytes.is_empty();
             state.put_back(bytes);
-            if !is_all || !state.hurried {
+            if !is_all || state.out.is_empty() || !(state.hurried || haste == Haste::AtOnce) {
                 break;
             }
         }
@@ -330,7 +340,7 @@ impl State {
     }
 
     /// What was not written of them goes before what has come since.
-    fn put_back(&mut self, mut left: Vec<u8>) {
+    pub(super) fn put_back(&mut self, mut left: Vec<u8>) {
         self.writing = false;
         if left.is_empty() {
             empty(&mut left);

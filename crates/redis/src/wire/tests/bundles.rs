@@ -186,6 +186,22 @@ fn one_that_has_too_much_to_say_goes_alone() {
 }
 
 #[test]
+fn what_was_not_written_goes_before_those_who_came_meanwhile() {
+    on_a_runtime(async {
+        let (wire, mut far, _first) = busy().await;
+        // Somebody has begun to write; the socket takes a part of it, and this is left.
+        let rest = "GUN\r\n";
+        let taken = wire.shared().lock().take_out(Vec::new());
+        assert_eq!(taken, b"");
+        let _sent = [("k1", "x"), ("k2", "yy")].map(|(key, body)| send(&wire, key, body));
+        wire.shared().lock().put_back(rest.into());
+        let third = send(&wire, "k3", "z");
+        arrive(&mut far, &format!("{rest}{}{}", tied(&[("k1", "x"), ("k2", "yy")]), alone("k3", "z"))).await;
+        drop(third);
+    });
+}
+
+#[test]
 fn whoever_waits_to_be_tied_hears_of_the_end() {
     on_a_runtime(async {
         let (wire, far, first) = busy().await;

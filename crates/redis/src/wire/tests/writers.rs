@@ -43,6 +43,34 @@ fn what_goes_at_once_while_another_writes_is_written_too() {
     });
 }
 
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn while_somebody_writes_nobody_is_woken_for_what_comes() {
+    on_a_runtime(async {
+        let (near, _far) = streams().await;
+        let (wire, _driver) = Wire::new(Stream::from(near), None);
+        let woken = Arc::new(Woken(AtomicUsize::new(0)));
+        wire.shared().lock().resting = Some(Waker::from(Arc::clone(&woken)));
+        let send = |haste| {
+            let put = |out: &mut Vec<u8>| out.extend_from_slice(&command("A").bytes);
+            drop(wire.send_one(Served::AsItComes, haste, put));
+            woken.0.load(Ordering::Relaxed)
+        };
+        drop(wire.shared().lock().take_out(Vec::new()));
+        // Its thread may be kept busy next, and the driver with it (decision 0026).
+        assert_eq!([send(Haste::AtOnce), send(Haste::None)], [0, 0]);
+        wire.shared().lock().put_back(Vec::new());
+        assert_eq!(send(Haste::None), 1, "there is something to write");
+    });
+}
+
 #[test]
 fn whoever_writes_the_order_is_kept() {
     const EACH: usize = 20_000;
