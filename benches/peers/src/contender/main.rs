@@ -13,6 +13,7 @@ mod peer;
 mod plain;
 mod play;
 mod push;
+mod push_raw;
 mod reenter;
 mod rust_peers;
 mod stage;
@@ -34,6 +35,7 @@ fn begin(game: &Game) -> Result<(), String> {
         "flock" => plain::play::<floors::FlockCommand>(game),
         "flock-syscall" => plain::play::<floors::FlockCall>(game),
         "pipelined" => floors::pipelined(game),
+        "push-raw" => push_raw::play(game),
         _ => runtime()?.block_on(begin_async(game)),
     }
 }

@@ -17,15 +17,13 @@ use crate::tally::Tally;
 
 const SCRIPT: &str = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
 /// As long as the news of a grant.
-const PAYLOAD: &[u8; 96] = &[b'x'; 96];
+pub(crate) const PAYLOAD: &[u8] = &[b'x'; 96];
 
 /// How long bandog's turn is at most, if somebody waits elsewhere; half of it if everybody has had one who waited when it began.
 const TURN: Duration = Duration::from_millis(10);
 
 pub(crate) async fn play(game: &Game) -> Result<(), String> {
-    if game.stamps.is_none() || game.play != "shared" {
-        return Err("it is a floor for hand-offs between processes".to_owned());
-    }
+    only_between_processes(game)?;
     let client = redis::Client::open(game.url.as_str()).map_err(words)?;
     let mut talk = client.get_multiplexed_async_connection().await.map_err(words)?;
     let (news, mut heard) = tokio::sync::mpsc::unbounded_channel();
@@ -54,7 +52,7 @@ pub(crate) async fn play(game: &Game) -> Result<(), String> {
                 sections += 1;
             }
             let left = now();
-            let sent = script.key(&other).arg(PAYLOAD.as_slice()).invoke_async::<()>(&mut talk).await;
+            let sent = script.key(&other).arg(PAYLOAD).invoke_async::<()>(&mut talk).await;
             let mut tally = shared.lock().unwrap();
             match sent {
                 Ok(()) => tally.held(Stamp { asked, held, left }),
@@ -72,8 +70,16 @@ pub(crate) async fn play(game: &Game) -> Result<(), String> {
     Ok(())
 }
 
+/// An error says that it is no floor of this game.
+pub(crate) fn only_between_processes(game: &Game) -> Result<(), String> {
+    match game.stamps.is_some() && game.play == "shared" {
+        true => Ok(()),
+        false => Err("it is a floor for hand-offs between processes".to_owned()),
+    }
+}
+
 /// Whether a turn is over that has had so many sections of so many tasks.
-fn is_over(passed: Duration, sections: usize, tasks: usize) -> bool {
+pub(crate) fn is_over(passed: Duration, sections: usize, tasks: usize) -> bool {
     // Nobody waits beside the only one.
     tasks <= 1 || passed >= TURN || (passed >= TURN / 2 && sections >= tasks)
 }
