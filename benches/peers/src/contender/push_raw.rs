@@ -17,7 +17,8 @@ use crate::tally::Tally;
 pub(crate) fn play(game: &Game) -> Result<(), String> {
     only_between_processes(game)?;
     let (mut talk, mut listen) = (Raw::tcp(game.port), Raw::tcp(game.port));
-    let [own, other] = [game.process, (game.process + 1) % game.processes.max(1)].map(|number| format!("inbox:{number}"));
+    let [own, other] =
+        [game.process, (game.process + 1) % game.processes.max(1)].map(|number| format!("inbox:{number}"));
     listen.ask(&["SUBSCRIBE", &own]);
     let tally = Arc::new(Mutex::new(Tally { room: LIMIT, ..Tally::default() }));
     let rss_kib = ready();
