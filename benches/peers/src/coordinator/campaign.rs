@@ -32,7 +32,7 @@ pub(crate) fn run(task: &Task) -> Result<Record, String> {
         scenarios: Vec::new(),
     };
     for scenario in &task.scenarios {
-        let played = one(task, scenario, &record.commit, &mut record.versions);
+        let played = one(task, scenario, (&record.commit, &record.machine), &mut record.versions);
         record.scenarios.push(played);
         record.took_seconds = (now() - start) as f64 / 1e9;
         // After each, so that a run of an hour that is cut off has not been for nothing.
@@ -43,7 +43,12 @@ pub(crate) fn run(task: &Task) -> Result<Record, String> {
     Ok(record)
 }
 
-fn one(task: &Task, scenario: &Scenario, commit: &str, versions: &mut BTreeMap<String, String>) -> Played {
+fn one(
+    task: &Task,
+    scenario: &Scenario,
+    (commit, machine): (&str, &str),
+    versions: &mut BTreeMap<String, String>,
+) -> Played {
     eprintln!("({}) {}", scenario.letter, scenario.title);
     let wanted = |contender: &Contender| {
         task.contenders.is_empty() || task.contenders.iter().any(|wanted| wanted.id == contender.id)
@@ -67,8 +72,8 @@ fn one(task: &Task, scenario: &Scenario, commit: &str, versions: &mut BTreeMap<S
             }
         }
     }
-    let (id, title, commit) = (scenario.id.to_owned(), scenario.title.to_owned(), commit.to_owned());
-    Played { id, title, letter: scenario.letter, commit, cells }
+    let (id, title) = (scenario.id.to_owned(), scenario.title.to_owned());
+    Played { id, title, letter: scenario.letter, commit: commit.to_owned(), machine: machine.to_owned(), cells }
 }
 
 fn run_once(

@@ -38,14 +38,13 @@ fn head(record: &Record) -> String {
     let _ = write!(
         page,
         "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it\n```\n\nWhat was played, in one run or in parts: {} of {} scenarios, {:.0} min. \
-         {}; {}. {} rounds unless a scenario names fewer, every contender once in each; median, in brackets the smallest and the largest round. Client \
+         The machine is named with each; {}. {} rounds unless a scenario names fewer, every contender once in each; median, in brackets the smallest and the largest round. Client \
          and server share the machine. Noise: {}.\n\n\
          Commands are what clients send, counted with `MONITOR` in a run of its own; what a script calls inside the server is not \
          counted. Processor time is what the kernel counts for all threads of a process.\n\n## Who took part\n\n| | version |\n|---|---|\n",
         record.scenarios.len(),
         scenarios::ALL.len() + 1,
         record.took_seconds / 60.0,
-        record.machine,
         record.server,
         record.rounds,
         record.rule,
@@ -88,8 +87,8 @@ fn absent(record: &Record, contender: Contender) -> String {
 fn section(page: &mut String, played: &Played, scenario: &Scenario) {
     let _ = write!(
         page,
-        "\n## ({}) {}\n\n`benches/peers/run --only {}`, commit `{}`\n\n",
-        played.letter, played.title, played.id, played.commit
+        "\n## ({}) {}\n\n`benches/peers/run --only {}`, commit `{}`, {}\n\n",
+        played.letter, played.title, played.id, played.commit, played.machine
     );
     if let Some(rounds) = scenario.few {
         let _ = write!(

@@ -28,14 +28,12 @@ impl Record {
     /// One run that was played in parts. What one part has played, the other has not.
     pub(crate) fn with(mut self, part: Self) -> Result<Self, String> {
         let setting = |record: &Self| {
-            let Self { quick, rounds, machine, server, rule, .. } = record;
-            (*quick, *rounds, machine.clone(), server.clone(), rule.clone())
+            let Self { quick, rounds, server, rule, .. } = record;
+            (*quick, *rounds, server.clone(), rule.clone())
         };
         let newer = |(who, version): (&String, &String)| part.versions.get(who).is_some_and(|other| other != version);
         if setting(&self) != setting(&part) || self.versions.iter().any(newer) {
-            return Err(
-                "not parts of one run: they differ in length, rounds, machine, server, rule or versions".to_owned()
-            );
+            return Err("not parts of one run: they differ in length, rounds, server, rule or versions".to_owned());
         }
         if let Some(twice) = part.scenarios.iter().find(|played| self.scenarios.iter().any(|own| own.id == played.id)) {
             return Err(format!(
@@ -58,6 +56,9 @@ pub(crate) struct Played {
     pub(crate) letter: char,
     #[serde(default)]
     pub(crate) commit: String,
+    /// Whoever is compared was on the same one.
+    #[serde(default)]
+    pub(crate) machine: String,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -109,8 +110,14 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Record, String> {
 fn read(path: &Path) -> Result<Record, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut record: Record = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    let unnamed = record.scenarios.iter_mut().filter(|played| played.commit.is_empty());
-    unnamed.for_each(|played| played.commit.clone_from(&record.commit));
+    for played in &mut record.scenarios {
+        if played.commit.is_empty() {
+            played.commit.clone_from(&record.commit);
+        }
+        if played.machine.is_empty() {
+            played.machine.clone_from(&record.machine);
+        }
+    }
     Ok(record)
 }
 
@@ -156,11 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_rounds_and_versions_are_other_runs() {
+    fn other_rounds_and_versions_are_other_runs() {
         let own = || part(&["pair"], &[("rslock", "0.10")]);
         for other in [
             Record { rounds: 4, ..part(&["across"], &[]) },
-            Record { machine: "that".to_owned(), ..part(&["across"], &[]) },
             Record { quick: true, ..part(&["across"], &[]) },
             part(&["across"], &[("rslock", "0.11")]),
         ] {

@@ -125,7 +125,8 @@ fn handed_over(seen: &Seen<'_>) -> Vec<Target> {
             let edge = |better: fn(f64, f64) -> f64| all.clone()?.into_iter().reduce(better);
             ratio(edge(f64::max), edge(f64::min))
         };
-        let grown = growth(&|scenario| p50(scenario, who));
+        // Microseconds of different machines are not compared.
+        let grown = growth(&|scenario| p50(scenario, who)).filter(|_| seen.is_of_one_machine("hand-off-"));
         all.push(target('e', &format!("2 to 1,000 wait{label}: slowest over fastest"), Wanted::AtMost(1.3), grown));
         // Played in other hours, the machine is another; the floor was there in each of them.
         let grown = growth(&|scenario| ratio(p50(scenario, who), p50(scenario, pace)));
@@ -169,6 +170,13 @@ struct Seen<'a>(&'a Record);
 impl Seen<'_> {
     fn cells(&self, scenario: &str) -> &[Cell] {
         self.0.scenarios.iter().find(|played| played.id == scenario).map_or(&[], |played| &played.cells)
+    }
+
+    /// Whether all scenarios that begin so were played on the same one.
+    fn is_of_one_machine(&self, begin: &str) -> bool {
+        let mut machines =
+            self.0.scenarios.iter().filter(|played| played.id.starts_with(begin)).map(|one| &one.machine);
+        machines.next().is_none_or(|first| machines.all(|other| other == first))
     }
 
     fn value(&self, scenario: &str, figure: &str, who: &str) -> Option<f64> {
@@ -274,5 +282,7 @@ mod tests {
             whole.scenarios.extend(record(&id, "hand_off_p50_us", &[("bandog", &[ours])]).scenarios);
         }
         assert_eq!(verdict(&whole, "2 to 1,000 wait, unfair: slowest over fastest"), ("1.31".to_owned(), false));
+        whole.scenarios[3].machine = "another".to_owned();
+        assert_eq!(verdict(&whole, "2 to 1,000 wait, unfair: slowest over fastest").0, "not played");
     }
 }
