@@ -74,6 +74,7 @@ macro_rules! __promises {
             handoff {
                 release_hands_over_with_a_push
                 a_grant_is_pushed_once_and_to_one
+                a_pushed_grant_tells_who_waits_behind_it
                 a_line_is_served_by_releases_alone
             }
             heartbeat {

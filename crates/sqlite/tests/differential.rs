@@ -13,7 +13,7 @@ use bandog_core::lease::Lease;
 use bandog_core::ledger::{Limits, Record};
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
-use bandog_core::op::{Claim, Heartbeat, News, Op, Patience, Release, Renew, Reply, Revoke, Target, Upgrade};
+use bandog_core::op::{Claim, Heartbeat, Line, News, Op, Patience, Release, Renew, Reply, Revoke, Target, Upgrade};
 use bandog_core::store::{Inbox, Push, Store};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 use bandog_core::token::Stamp;
@@ -255,7 +255,7 @@ impl Random {
 #[test]
 fn news_of_every_kind_survives_the_file() {
     let kinds = [
-        News::Granted { seq: 7, stamp: Stamp::from_micros(9) },
+        News::Granted { seq: 7, stamp: Stamp::from_micros(9), line: Line { waiters: 3, fair: true } },
         News::Waiting { fair: true },
         News::Revoked { seq: u64::MAX, reason: "tea 🫖".to_owned() },
     ];

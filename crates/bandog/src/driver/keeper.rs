@@ -122,7 +122,7 @@ impl Keeper {
     }
 
     /// The same for a letter that can wait: the thread is woken when whoever was woken here before has run. Where cores are few it would
-    /// be served first. Should this thread be kept busy, the letter goes with the hold's next timer, or is [hurried](Self::hurry).
+    /// be served first. Should this thread be kept busy, the letter goes with the hold's next timer, or with the next [release](Self::is_unrung).
     pub(super) fn post_behind(&self, letter: Letter) {
         lock(&self.outbox).push(letter);
         if self.worker.is_virtual() {
@@ -136,12 +136,10 @@ impl Keeper {
         }
     }
 
-    /// A guard was released: whoever is next may wait for what was left without ringing.
+    /// Whether a letter was left without ringing. Whoever releases a guard rings for it then, but not for what the release itself leaves.
     #[inline]
-    pub(super) fn hurry(&self) {
-        if self.unrung.load(Ordering::Acquire) {
-            self.ring();
-        }
+    pub(super) fn is_unrung(&self) -> bool {
+        self.unrung.load(Ordering::Acquire)
     }
 
     /// Runs a task on the renewal thread.
@@ -193,7 +191,7 @@ impl Keeper {
         self.turn.load(Ordering::Acquire) == turn
     }
 
-    fn ring(&self) {
+    pub(super) fn ring(&self) {
         self.worker.rouse();
         self.bell.notify_one();
     }
@@ -327,7 +325,7 @@ impl Driver {
 }
 
 impl Letter {
-    /// Whether nobody waits for it yet: a hold is kept, confirmed so that it can be passed on, or doubt of it is to end.
+    /// Whether nobody waits for it yet: a hold is kept, confirmed before its turn ends, or doubt of it is to end.
     pub(super) fn can_wait(&self) -> bool {
         matches!(self.errand, Errand::Renew { slip: None, .. })
     }
@@ -358,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_wait_rings_behind_others_and_before_them_when_a_guard_is_released() {
+    fn what_can_wait_rings_behind_others() {
         let keeper = Keeper::new(&Clock::system(), Duration::ZERO).expect("a keeper").0;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
         let keeper = runtime.block_on(runtime.spawn(async move {
@@ -366,22 +364,13 @@ mod tests {
             assert_eq!((lock(&keeper.outbox).len(), has_rung(&keeper)), (1, false), "it is there, and nobody is woken");
             tokio::task::yield_now().await;
             assert!(has_rung(&keeper), "others have run");
-            keeper.hurry();
-            assert!(has_rung(&keeper), "nobody has taken it yet");
-            keeper.unrung.store(false, Ordering::Release);
-            keeper.post_behind(letter());
-            assert!(!has_rung(&keeper));
-            keeper.hurry();
-            assert!(has_rung(&keeper), "a guard was released");
+            assert!(keeper.is_unrung(), "nobody has taken it yet");
             keeper
         }));
         let keeper = keeper.expect("no panic");
         // Its worker has ended, and what it was to wake is woken.
         drop(runtime);
         while has_rung(&keeper) {}
-        keeper.unrung.store(false, Ordering::Release);
-        keeper.hurry();
-        assert!(!has_rung(&keeper), "with nothing left nothing rings");
         keeper.post_behind(letter());
         assert!(has_rung(&keeper), "at once where there is no runtime");
     }

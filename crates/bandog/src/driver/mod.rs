@@ -233,8 +233,11 @@ impl Driver {
         let lost = matches!(released, Released::Now(Err(_)));
         let unheard = told.is_none() && !lost;
         wanted.told.extend(told.filter(|_| !lost));
+        let waits = self.keeper.is_unrung();
         self.perform(cohort, state, wanted);
-        self.keeper.hurry();
+        if waits {
+            self.keeper.ring();
+        }
         if unheard {
             shield::shield("a listener", || self.signals.held(cohort.name(), held));
         }

@@ -1,6 +1,6 @@
 //! Who leaves hands the lock to the next in line and says so.
 
-use bandog_core::op::Parted;
+use bandog_core::op::{Claim, Line, News, Parted};
 
 use super::{granted, same_length};
 use crate::bench::{Bench, Need, Proof};
@@ -30,6 +30,26 @@ pub async fn a_grant_is_pushed_once_and_to_one(bench: &Bench) -> Proof {
     cat.stands(third.id()).await;
     assert!(!bob.has_grant(second.id()), "pushed twice");
     assert!(!cat.has_grant(third.id()), "pushed to another");
+    Ok(())
+}
+
+/// A pushed grant tells who waits behind it, and whether one of them is fair: whoever is handed the lock knows how long it may keep it.
+pub async fn a_pushed_grant_tells_who_waits_behind_it(bench: &Bench) -> Proof {
+    bench.needs(&[Need::Queue])?;
+    let [ann, bob, cat, dan] = bench.cast("behind").await;
+    let hold = ann.holds(ann.ask()).await;
+    let (second, third) = (bob.waits(bob.ask()).await, cat.waits(Claim { fair: true, ..cat.ask() }).await);
+    let (fourth, mut leaving, mut told) = (dan.waits(dan.ask()).await, (&ann, hold.id()), Vec::new());
+    for (actor, place) in [(&bob, second), (&cat, third), (&dan, fourth)] {
+        leaving.0.releases(leaving.1).await;
+        let push = actor.hears("its grant", |news| matches!(news, News::Granted { .. })).await;
+        if let News::Granted { line, .. } = push.news {
+            told.push(line);
+        }
+        leaving = (actor, place.id());
+    }
+    let lines = [(2, true), (1, false), (0, false)].map(|(waiters, fair)| Line { waiters, fair });
+    assert_eq!(told, lines);
     Ok(())
 }
 

@@ -72,7 +72,7 @@ pub async fn a_heartbeat_repeats_the_notice(bench: &Bench) -> Proof {
     Ok(())
 }
 
-/// A new holder with others behind it learns of them when it confirms, or by the next heartbeat.
+/// A new holder with others behind it learns of them with its grant, when it confirms, or by the next heartbeat.
 pub async fn a_new_holder_learns_of_the_line(bench: &Bench) -> Proof {
     bench.needs(&[Need::Queue])?;
     let [ann, bob, cat] = bench.cast("line").await;

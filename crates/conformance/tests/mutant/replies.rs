@@ -29,7 +29,7 @@ impl Twist for Misspeak {
 }
 
 pub(crate) fn all() -> Vec<Mutant> {
-    let misspeak: [(&str, Misspeaking); 40] = [
+    let misspeak: [(&str, Misspeaking); 41] = [
         ("pushes nothing", |_, applied| applied.effects.clear()),
         ("pushes twice", |_, applied| applied.effects.extend(applied.effects.clone())),
         ("keeps waiters secret", |_, applied| {
@@ -87,6 +87,13 @@ pub(crate) fn all() -> Vec<Mutant> {
             for effect in &mut applied.effects {
                 if let News::Granted { stamp, .. } = &mut effect.news {
                     *stamp = stamp.next();
+                }
+            }
+        }),
+        ("tells of nobody behind a grant", |_, applied| {
+            for effect in &mut applied.effects {
+                if let News::Granted { line, .. } = &mut effect.news {
+                    *line = Default::default();
                 }
             }
         }),

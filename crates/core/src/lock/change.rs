@@ -177,8 +177,13 @@ impl Machine {
             }
             Downgraded::Shared(grant) => {
                 // The exchange had happened: the hold goes on under its new id, shared again.
-                let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
-                self.settle_claim(now, seq, slip, &Landing { stamp, sent, remaining, line, confirmed: true });
+                let (stamp, remaining, line) = (grant.stamp, grant.remaining, grant.line);
+                self.settle_claim(
+                    now,
+                    seq,
+                    slip,
+                    &Landing { stamp, sent, pushed: None, remaining, line, confirmed: true },
+                );
                 if let Some(hold) = self.holds.get_mut(grip.0) {
                     hold.mode = Mode::Shared;
                 }

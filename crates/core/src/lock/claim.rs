@@ -212,8 +212,8 @@ impl Machine {
         }
         match verdict {
             Verdict::Granted(grant) => {
-                let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
-                let landing = Landing { stamp, sent: claim.asked, remaining, line, confirmed: false };
+                let (stamp, remaining, line) = (grant.stamp, grant.remaining, grant.line);
+                let landing = Landing { stamp, sent: claim.asked, pushed: None, remaining, line, confirmed: false };
                 self.land(now, seq, landing);
             }
             Verdict::Queued(queued) => self.on_queued(now, seq, queued),

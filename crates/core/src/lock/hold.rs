@@ -161,10 +161,6 @@ impl Machine {
             }
         }
         self.give(now, key, slip, claim.how);
-        if landing.remaining < ask.lease().length() && !self.bustle.slips.line_is_empty() {
-            // Only a confirmed lease may be passed on, and somebody waits for that.
-            self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
-        }
         self.attend(now, key);
     }
 
@@ -186,7 +182,7 @@ impl Machine {
             recovery: ask.recovery,
             confirmed: landing.remaining >= ask.lease().length(),
             confirming: false,
-            run: claim.run.into(),
+            run: claim.run.or(landing.pushed).into(),
             doubted: false,
             uncertain: false,
             rare: claim.run.is_none().then(|| Rare::unanswered(claim.not_after)),

@@ -15,8 +15,11 @@ use super::{How, Lane, LossReason, Machine, Slip, Todo, Why};
 pub(super) struct Landing {
     pub(super) stamp: Stamp,
     pub(super) sent: Moment,
+    /// The life of the store that a push came from: it may be here before any answer.
+    pub(super) pushed: Option<RunId>,
     pub(super) remaining: Duration,
-    pub(super) line: Option<Line>,
+    /// Who waited behind it then.
+    pub(super) line: Line,
     /// Whether the store has just confirmed the full lease.
     pub(super) confirmed: bool,
 }
@@ -78,7 +81,7 @@ impl Machine {
                 self.reclaim(now, seq);
             }
             (Renewal::Renewed { stamp, remaining, line }, _) => {
-                self.land(now, seq, Landing { stamp, sent, remaining, line: Some(line), confirmed: true });
+                self.land(now, seq, Landing { stamp, sent, pushed: None, remaining, line, confirmed: true });
             }
             (Renewal::Revoked { reason, remaining }, Taker::Upgrade(slip, grip)) => {
                 let reason = LossReason::Revoked(reason.into());
@@ -94,7 +97,11 @@ impl Machine {
             }
             (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
                 let (stamp, remaining) = (Stamp::ZERO.next(), lease.length());
-                self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: true });
+                self.land(
+                    now,
+                    seq,
+                    Landing { stamp, sent, pushed: None, remaining, line: Line::default(), confirmed: true },
+                );
             }
             (Renewal::NotHolder, _) => self.reclaim(now, seq),
         }
@@ -108,7 +115,7 @@ impl Machine {
     }
 
     /// A pushed grant. Its claim window began after the last time we were told "still queued".
-    pub(super) fn on_pushed_grant(&mut self, now: Moment, run: RunId, seq: u64, stamp: Stamp) {
+    pub(super) fn on_pushed_grant(&mut self, now: Moment, run: RunId, seq: u64, (stamp, line): (Stamp, Line)) {
         let Some(claim) = self.bustle.claims.get_mut(&seq) else { return self.unknown_grant(now, seq) };
         match claim.phase {
             Phase::Queued { last } if stamp <= last => return,
@@ -121,7 +128,7 @@ impl Machine {
         let lease = claim.lease;
         // A push of another life of the store proves nothing: an empty remainder makes us ask.
         let remaining = if other_run { Duration::ZERO } else { self.window(lease) };
-        self.land(now, seq, Landing { stamp, sent, remaining, line: None, confirmed: false });
+        self.land(now, seq, Landing { stamp, sent, pushed: Some(run), remaining, line, confirmed: false });
     }
 
     fn unknown_grant(&mut self, now: Moment, seq: u64) {
@@ -143,8 +150,8 @@ impl Machine {
                 self.on_queued(now, seq, queued);
             }
             Standing::Granted(grant) => {
-                let (stamp, remaining, line) = (grant.stamp, grant.remaining, Some(grant.line));
-                self.land(now, seq, Landing { stamp, sent, remaining, line, confirmed: false });
+                let (stamp, remaining, line) = (grant.stamp, grant.remaining, grant.line);
+                self.land(now, seq, Landing { stamp, sent, pushed: None, remaining, line, confirmed: false });
             }
             Standing::Gone if zoo::has(Bug::ForgottenPlace) => drop(self.forget_claim(seq)),
             Standing::Revoked { .. } | Standing::Gone => self.reclaim(now, seq),

@@ -17,7 +17,7 @@
 //! | new | very many are under way | new | held back; sent when answers have come |
 //! | new, held back | the store failed another | gone | claimed anew after a pause |
 //! | new | nobody wants it | gone | nothing was sent |
-//! | sent, queued | granted by reply, push or heartbeat; enough time left | hold | first waiter is granted; a short grant is renewed at once if somebody waits behind it |
+//! | sent, queued | granted by reply, push or heartbeat; enough time left | hold | first waiter is granted |
 //! | sent, queued | granted, but short of time, or a fixed lease not yet full, or a new store run | confirming | renewal sent |
 //! | queued | pushed, with a stamp that is not newer | queued | stale |
 //! | sent | queued | queued | heartbeats begin |
@@ -56,8 +56,8 @@
 //! |---|---|---|---|
 //! | held | owner asks again | held, deeper | same token, no command |
 //! | held | released, deeper than one | held, less deep | |
-//! | held | released, local waiter, passing allowed | held by the next | token + 1, no command |
-//! | held, not yet confirmed | released, local waiter, passing allowed | a claim again, confirming | the waiter gets it with the answer, token + 1 |
+//! | held | released, local waiter, passing allowed | held by the next | token + 1, no command; one not yet confirmed is renewed at the pass that should be the last of its turn |
+//! | held, not yet confirmed, half its window over | released, local waiter, passing allowed | a claim again, confirming | the waiter gets it with the answer, token + 1 |
 //! | held | released, local waiter, passing not allowed | gone | release and queue again, in one request |
 //! | held | released, nobody waits here | gone | release |
 //! | held, uncertain | renewed | held | deadline moves |

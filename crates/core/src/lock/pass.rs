@@ -1,5 +1,7 @@
 //! How a hold leaves a guard: to the next local waiter, back to the store, or both in one request.
 
+use std::time::Duration;
+
 use crate::holder::HolderId;
 use crate::op::{Line, Patience};
 use crate::time::{LeaseTime, Moment};
@@ -10,6 +12,9 @@ use super::claim::{Claiming, Phase, Taker};
 use super::holds::HoldKey;
 use super::slips::Stage;
 use super::{Cohort, Grip, How, Lane, LossReason, Machine, OwnerId, Settings, Slip, Todo, Why};
+
+/// A turn that is over so soon finds the store awake.
+const SOON: Duration = Duration::from_millis(1);
 
 /// What is known of waiters elsewhere while the local line holds the lock.
 #[derive(Debug, Default)]
@@ -34,10 +39,11 @@ impl Remote {
     }
 
     /// The claim has become a hold. What was heard of others since it was made may have overtaken its answer, and counts.
-    pub(super) fn begin(&mut self, now: Moment, latest: u64, line: Option<Line>) {
+    pub(super) fn begin(&mut self, now: Moment, latest: u64, line: Line) {
         (self.since, self.latest) = (self.since.map(|_| now), latest);
-        if let Some(line) = line.filter(|line| line.waiters > 0) {
-            self.learn((now, now), latest, line);
+        if line.waiters > 0 {
+            let fair = self.fair || line.fair;
+            self.learn((now, now), latest, Line { fair, ..line });
         }
     }
 
@@ -66,6 +72,13 @@ impl Remote {
             self.passes < settings.max_passes && passed < time && !is_due
         };
         !self.fair && self.since.is_none_or(within)
+    }
+
+    /// Whether a hold that begins now is the last of its turn, should it last as long as those before it. `next` is whoever is passed
+    /// the lock otherwise.
+    fn is_last(&self, now: Moment, next: u64, settings: &Settings) -> bool {
+        let Some(passed) = self.since.map(|since| now.since(since)) else { return false };
+        passed >= SOON && !self.patient(now + passed / self.passes.max(1), next, settings)
     }
 }
 
@@ -196,7 +209,8 @@ impl Machine {
         }
         if let Some(next) = self.next_to_pass(grip).filter(|_| self.may_pass(now)) {
             let hold = self.holds.get(grip.0)?;
-            if hold.deadline().since(now) >= hold.lease().length() / 2 {
+            let length = if hold.confirmed { hold.lease().length() } else { self.window(hold.lease()) };
+            if hold.deadline().since(now) >= length / 2 {
                 self.pass(now, grip, next);
                 return None;
             }
@@ -273,7 +287,19 @@ impl Machine {
         self.bustle.remote.passes += 1;
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
         hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
+        let is_unconfirmed = !hold.confirmed && !hold.confirming;
         self.give(now, grip.0, next, How::Local);
+        if is_unconfirmed && self.is_last_of_turn(now) {
+            // It is due within the claim window anyway. Now it has the store awake when the release comes.
+            self.bustle.todo.push_back(Todo::Renew(grip, None));
+        }
+    }
+
+    fn is_last_of_turn(&self, now: Moment) -> bool {
+        let slips = &self.bustle.slips;
+        // With nobody in line, it would be somebody who has yet to come.
+        let next = slips.head().map_or_else(|| slips.serial() + 1, |next| next.serial);
+        self.bustle.remote.is_last(now, next, &self.settings)
     }
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.

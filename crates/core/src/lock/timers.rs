@@ -67,7 +67,7 @@ impl Machine {
     /// News from the store.
     pub fn handle_push(&mut self, now: Moment, run: RunId, news: News) {
         match news {
-            News::Granted { seq, stamp } => self.on_pushed_grant(now, run, seq, stamp),
+            News::Granted { seq, stamp, line } => self.on_pushed_grant(now, run, seq, (stamp, line)),
             News::Waiting { fair } => self.learn(now, now, crate::op::Line { waiters: 1, fair }),
             News::Revoked { seq, reason } => {
                 let named = self.holds.iter().find(|(_, hold)| hold.seq == seq).map(|(key, _)| key);

@@ -147,6 +147,8 @@ pub enum News {
         seq: u64,
         /// The stamp of the new hold.
         stamp: Stamp,
+        /// Who waited behind it when it had left the queue: before the next grant, and before what the operation itself queues.
+        line: Line,
     },
     /// Somebody waits for a lock this client holds: pass it on soon.
     Waiting {

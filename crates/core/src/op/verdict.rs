@@ -34,6 +34,7 @@ pub struct Grant {
 
 /// The queue in one glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Line {
     /// How many wait; a pending upgrade counts as one.
     pub waiters: u32,

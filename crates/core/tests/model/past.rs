@@ -133,7 +133,7 @@ impl Past {
     /// Every grant that was pushed, in order.
     pub(crate) fn pushes(&self, event: &Event) -> Vec<(Option<&Claim>, Stamp)> {
         let grant = |effect: &Effect| match effect.news {
-            News::Granted { seq, stamp } => Some((self.pushed(effect.inbox, seq), stamp)),
+            News::Granted { seq, stamp, .. } => Some((self.pushed(effect.inbox, seq), stamp)),
             _ => None,
         };
         event.effects.iter().filter_map(grant).collect()

@@ -44,7 +44,7 @@ pub(super) fn renewal() {
 pub(super) fn pushed() {
     let codec = codec();
     let key = codec.call(&name(), &Op::Tend).key;
-    let payload = [&b"G"[..], &9_u64.to_be_bytes(), &1_000_000_u64.to_be_bytes(), &key].concat();
+    let payload = [&b"G"[..], &9_u64.to_be_bytes(), &1_000_000_u64.to_be_bytes(), &[0; 5], &key].concat();
     rounds(
         || payload.clone(),
         |payload| {

@@ -64,7 +64,7 @@ pub(super) fn pushed() {
         let slip = lock.ask(ask);
         seq += 1;
         lock.stamp += 1;
-        let news = News::Granted { seq, stamp: Stamp::from_micros(lock.stamp) };
+        let news = News::Granted { seq, stamp: Stamp::from_micros(lock.stamp), line: Line::default() };
         lock.machine.handle_push(lock.now, RUN, news);
         lock.drain();
         let grip = lock.pick(slip).expect("it was pushed");

@@ -1,6 +1,6 @@
 //! What the scripts publish: a letter, what belongs to it, and the lock's key. Never the secret id.
 
-use bandog_core::op::News;
+use bandog_core::op::{Line, News};
 use bandog_core::store::Push;
 use bandog_core::time::RunId;
 use bandog_core::token::Stamp;
@@ -22,7 +22,10 @@ fn news(payload: &[u8]) -> Option<(Result<News, Wrong>, &[u8])> {
         b'G' => {
             let (seq, rest) = number(rest)?;
             let (stamp, rest) = number(rest)?;
-            Some((Ok(News::Granted { seq, stamp: Stamp::from_micros(stamp) }), rest))
+            let (waiters, rest) = rest.split_first_chunk()?;
+            let (fair, rest) = rest.split_first()?;
+            let line = Line { waiters: u32::from_be_bytes(*waiters), fair: *fair == 1 };
+            Some((Ok(News::Granted { seq, stamp: Stamp::from_micros(stamp), line }), rest))
         }
         b'W' => rest.split_first().map(|(fair, rest)| (Ok(News::Waiting { fair: *fair == b'1' }), rest)),
         b'R' => {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bandog_core::holder::{ClientId, HolderId, Who};
 use bandog_core::lease::{self, Lease};
 use bandog_core::mode::Mode;
-use bandog_core::op::{Claim, Heartbeat, News, Patience, Release, Renew, Revoke, Upgrade};
+use bandog_core::op::{Claim, Heartbeat, Line, News, Patience, Release, Renew, Revoke, Upgrade};
 use bandog_core::time::LeaseTime;
+use bandog_core::token::Stamp;
 
 use super::*;
 
@@ -155,8 +156,15 @@ fn news_cut_short_is_an_error() {
     let push = codec.push(RunId(3), &whole).unwrap();
     assert_eq!((push.name.as_str(), push.run), ("a", RunId(3)));
     assert_eq!(push.news, News::Revoked { seq: 9, reason: "why".into() });
-    for length in 0..whole.len() {
-        assert!(codec.push(RunId(3), &whole[..length]).is_err(), "{length}");
+    let numbers = [&9_u64.to_be_bytes()[..], &11_u64.to_be_bytes(), &2_u32.to_be_bytes(), &[1]].concat();
+    let granted = [&b"G"[..], &numbers, b"lock:a"].concat();
+    let line = Line { waiters: 2, fair: true };
+    let news = News::Granted { seq: 9, stamp: Stamp::from_micros(11), line };
+    assert_eq!(codec.push(RunId(3), &granted).unwrap().news, news);
+    for whole in [whole, granted] {
+        for length in 0..whole.len() {
+            assert!(codec.push(RunId(3), &whole[..length]).is_err(), "{length}");
+        }
     }
     assert!(codec.push(RunId(3), b"X").is_err());
 }

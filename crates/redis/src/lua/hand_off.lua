@@ -52,6 +52,7 @@ if named == 0 and s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == A
         end
         till, waiting, fairs, head, entries = now + length, waiting - 1, fairs - fair, head + 1, entries - 1
         local fields, ahead, news = {}, waiting, false
+        local grant = struct.pack('>I8I4B', stamp, waiting, fairs > 0 and 1 or 0)
         if again == 1 then
           local c_ends, c_span, others = now + c_alive, c_alive, 0
           local was, had = 0, 0
@@ -103,7 +104,7 @@ if named == 0 and s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == A
         end
         -- A refused publish must not undo what is written.
         local channel = string.sub(ARGV[1], rest) .. box
-        redis.pcall('PUBLISH', channel, 'G' .. string.sub(w, 63, 70) .. struct.pack('>I8', stamp) .. key)
+        redis.pcall('PUBLISH', channel, 'G' .. string.sub(w, 63, 70) .. grant .. key)
         if news then
           redis.pcall('PUBLISH', channel, news .. key)
         end

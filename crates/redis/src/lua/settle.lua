@@ -56,7 +56,7 @@ end
 function f.grant_unclaimed(c, at_least)
   f.grant(c, math.max(math.min(c.window, c.lease), at_least))
   news[#news + 1] = c.box
-  news[#news + 1] = 'G' .. string.sub(c.id, 17) .. write('>I8', r.last)
+  news[#news + 1] = 'G' .. string.sub(c.id, 17) .. write('>I8I4B', r.last, r.waiting, r.fairs > 0 and 1 or 0)
 end
 
 -- Whether the pending upgrade can be exchanged or must go; does it if there is budget.

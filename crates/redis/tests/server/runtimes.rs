@@ -1,6 +1,6 @@
 //! Runtimes come and go, stand still, or are not there: the store's connections follow.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Waker};
 
@@ -192,27 +192,37 @@ fn schedule_26_a_busy_runtime_keeps_its_lease() {
 fn a_section_that_keeps_its_thread_keeps_what_it_was_handed() {
     on_a_server(async |server| {
         let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (rival, url, work) = (locks(&server.url()).await, server.url(), Work::default());
-        let first = rival.mutex("job").acquire().await.unwrap();
+        let (holder, rival) = (locks(&server.url()).await, locks(&server.url()).await);
+        let (url, work, turn) = (server.url(), Work::default(), Arc::new(AtomicUsize::new(0)));
+        let first = holder.mutex("job").acquire().await.unwrap();
         let locks = workers.spawn(async move { locks(&url).await }).await.unwrap();
-        // Two of them: what the first is handed is confirmed, so that it can be passed on to the second.
+        // The first takes more than half of a turn, so what it passes on is confirmed, behind the second: that keeps the thread.
         let sections = [(); 2].map(|()| {
-            let (acquire, stop) = (locks.mutex("job").acquire(), Arc::clone(&work.stop));
+            let (acquire, stop, turn) = (locks.mutex("job").acquire(), Arc::clone(&work.stop), Arc::clone(&turn));
             workers.spawn(async move {
                 let guard = acquire.await.unwrap();
-                while !stop.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
+                if turn.fetch_add(1, Ordering::Relaxed) == 0 {
+                    std::thread::sleep(ms(6));
+                } else {
+                    while !stop.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
                 }
                 assert!(guard.is_held());
                 guard.release().await.unwrap();
             })
         });
-        while rival.inspect("job").await.unwrap().is_none_or(|seen| seen.record.waiters.is_empty()) {
-            tokio::time::sleep(ms(2)).await;
-        }
-        first.release().await.unwrap();
+        let queued = async |count| {
+            while holder.inspect("job").await.unwrap().is_none_or(|seen| seen.record.waiters.len() < count) {
+                tokio::time::sleep(ms(2)).await;
+            }
+        };
+        queued(1).await;
         // Twice as long as the grant is good for without a word from its holder.
-        assert!(rival.mutex("job").wait(ms(2_000)).try_acquire().await.unwrap().is_none(), "not confirmed");
+        let waiting = tokio::spawn(rival.mutex("job").wait(ms(2_000)).try_acquire());
+        queued(2).await;
+        first.release().await.unwrap();
+        assert!(waiting.await.unwrap().unwrap().is_none(), "not confirmed");
         drop(work);
         for section in sections {
             soon("the end of a section", section).await.unwrap();

@@ -16,6 +16,7 @@ mod rounds;
 mod rush;
 mod signals;
 mod table;
+mod turns;
 mod upgrades;
 
 use std::sync::Arc;
@@ -138,7 +139,12 @@ impl Lock {
     }
 
     fn push(&mut self, seq: u64, stamp: u64) {
-        let news = News::Granted { seq, stamp: Stamp::from_micros(stamp) };
+        self.push_before(seq, stamp, Line::default());
+    }
+
+    /// The push of a grant with others behind it.
+    fn push_before(&mut self, seq: u64, stamp: u64, line: Line) {
+        let news = News::Granted { seq, stamp: Stamp::from_micros(stamp), line };
         self.machine.handle_push(self.now, self.run, news);
     }
 

@@ -104,7 +104,8 @@ impl Turn<'_> {
         let (inbox, seq) = (claim.inbox, claim.id.seq);
         let first = claim.window.min(claim.lease.length()).max(left);
         let stamp = self.hold_for(claim, mode, first);
-        self.push(inbox, News::Granted { seq, stamp });
+        let line = self.line();
+        self.push(inbox, News::Granted { seq, stamp, line });
     }
 
     /// Adds a holder with a fresh stamp.

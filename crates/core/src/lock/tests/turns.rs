@@ -1,0 +1,152 @@
+//! The turn of a process that was handed the lock: what it knows of others, and when its lease is confirmed.
+
+use super::*;
+
+#[test]
+fn a_pushed_grant_tells_who_waits_behind_it() {
+    for (line, passed) in [(0, false), (1, false), (1, true)]
+        .map(|(waiters, fair)| Line { waiters, fair })
+        .into_iter()
+        .zip([true, false, false])
+    {
+        let (mut lock, first) = Lock::queued(writer());
+        lock.ask(writer());
+        lock.push_before(1, 11, line);
+        let grip = lock.grip(first);
+        lock.wait(if line.fair { 0 } else { 10 });
+        lock.release(grip);
+        assert_eq!(lock.actions().is_empty(), passed, "{line:?}");
+    }
+}
+
+/// A turn of a pushed grant: everybody holds the lock for so long, and what is sent at each pass.
+fn turn_of(sections: &[u64]) -> Vec<Vec<String>> {
+    let (mut lock, first) = Lock::queued(writer());
+    let neighbours: Vec<Slip> = sections.iter().map(|_| lock.ask(writer())).collect();
+    lock.ask(writer());
+    lock.push_before(1, 11, SOMEBODY);
+    let mut grip = lock.grip(first);
+    let pass = |(section, next): (&u64, Slip)| {
+        lock.wait(*section);
+        lock.release(grip);
+        grip = lock.grip(next);
+        lock.actions()
+    };
+    sections.iter().zip(neighbours).map(pass).collect()
+}
+
+#[test]
+fn a_pushed_grant_is_confirmed_when_its_turn_is_about_to_end() {
+    let nothing = Vec::<String>::new;
+    assert_eq!(turn_of(&[3, 3, 3]), [nothing(), nothing(), vec!["renew #1".to_owned()]], "12 ms are too long");
+    assert_eq!(turn_of(&[3, 2, 2]), [nothing(), nothing(), nothing()], "9 ms are not");
+    assert_eq!(turn_of(&[6, 3]), [vec!["renew #1".to_owned()], nothing()], "and once is enough");
+}
+
+#[test]
+fn a_turn_that_ends_with_those_who_waited_is_confirmed_with_the_last_of_them() {
+    let (mut lock, first) = Lock::queued(writer());
+    let next = lock.ask(writer());
+    lock.push_before(1, 11, SOMEBODY);
+    let grip = lock.grip(first);
+    lock.wait(3);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["renew #1"], "whoever comes in half the time has to queue");
+    assert!(lock.pick(next).starts_with("granted"));
+}
+
+#[test]
+fn a_renewal_that_is_under_way_confirms_what_is_left_late() {
+    let (mut lock, first) = Lock::queued(writer());
+    let [second, third] = [(); 2].map(|()| lock.ask(writer()));
+    lock.push_before(1, 11, SOMEBODY);
+    let grip = lock.grip(first);
+    lock.wait(6);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    let grip = lock.grip(second);
+    lock.release(grip);
+    assert_eq!((lock.pick(third).as_str(), lock.actions().len()), ("granted 11.2", 0), "passed on before its answer");
+    lock.answer("renew #1", renewed_with(11, SOMEBODY));
+    assert!(lock.actions().is_empty());
+
+    // Too little of the window is left.
+    let late = || {
+        let (mut lock, first) = Lock::queued(writer());
+        let next = lock.ask(writer());
+        lock.push(1, 11);
+        let grip = lock.grip(first);
+        lock.wait(1_000);
+        assert_eq!(lock.actions(), ["renew #1"], "by its timer");
+        lock.release(grip);
+        assert_eq!((lock.actions(), lock.pick(next).as_str()), (Vec::new(), "waits"), "one is under way");
+        (lock, next)
+    };
+    let (mut lock, next) = late();
+    lock.answer("renew #1", renewed(11));
+    assert_eq!(lock.pick(next), "granted 11.1");
+    let (mut lock, _) = late();
+    lock.answer("renew #1", not_holder());
+    assert_eq!(lock.actions(), ["acquire #2"]);
+    let (mut lock, _) = late();
+    lock.lose_answer("renew #1");
+    assert_eq!(lock.actions(), ["release #1"]);
+}
+
+#[test]
+fn what_a_push_tells_of_the_line_makes_nobody_forget_a_fair_waiter() {
+    let (mut lock, first) = Lock::queued(writer());
+    lock.ask(writer());
+    // It came behind the grant, and is here before it.
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
+    lock.push_before(1, 11, SOMEBODY);
+    let grip = lock.grip(first);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+}
+
+#[test]
+fn a_grant_that_overtook_its_answer_is_passed_on_and_its_release_names_its_not_after() {
+    let mut lock = Lock::new();
+    let (first, next) = (lock.ask(writer()), lock.ask(writer()));
+    assert_eq!(lock.actions(), ["acquire #1"]);
+    lock.push(1, 11);
+    let grip = lock.grip(first);
+    lock.release(grip);
+    let grip = lock.grip(next);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1 not after 2000"]);
+}
+
+#[test]
+fn a_grant_of_a_life_that_has_ended_is_not_passed_on() {
+    let mut lock = Lock::new();
+    let (first, next) = (lock.ask(writer()), lock.ask(writer()));
+    assert_eq!(lock.actions(), ["acquire #1"]);
+    lock.push(1, 11);
+    let grip = lock.grip(first);
+    lock.machine.note_alive(lock.now, RunId(RUN.0 + 1), true);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.release(grip);
+    assert_eq!(lock.pick(next), "waits");
+}
+
+#[test]
+fn a_turn_of_no_time_is_not_confirmed() {
+    let mut sections = vec![0; 64];
+    assert!(turn_of(&sections).iter().all(Vec::is_empty), "the release is there as soon");
+    sections[0] = 1;
+    let told = turn_of(&sections);
+    assert_eq!(told.iter().position(|sent| !sent.is_empty()), Some(63), "{told:?}");
+}
+
+#[test]
+fn a_pushed_grant_is_passed_on_within_the_first_half_of_its_window() {
+    let (mut lock, first) = Lock::queued(writer());
+    let next = lock.ask(writer());
+    lock.push(1, 11);
+    let grip = lock.grip(first);
+    lock.pause(978);
+    lock.release(grip);
+    assert_eq!((lock.pick(next).as_str(), lock.actions().len()), ("granted 11.1", 0));
+}
