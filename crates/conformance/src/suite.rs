@@ -204,6 +204,7 @@ macro_rules! __promises {
                 an_upgrade_passes_the_queue
                 two_upgrades_do_not_wait_for_each_other
                 an_upgrade_may_try
+                a_refused_upgrade_does_not_come_back
                 only_a_reader_upgrades
                 an_upgrade_ends_with_its_reader
                 an_upgrade_can_be_withdrawn

@@ -96,6 +96,25 @@ pub async fn an_upgrade_may_try(bench: &Bench) -> Proof {
     Ok(())
 }
 
+/// An upgrade that was refused or told busy is over: a copy that comes late does not take the read hold away.
+pub async fn a_refused_upgrade_does_not_come_back(bench: &Bench) -> Proof {
+    bench.needs(NEEDS)?;
+    let [ann, bob] = bench.cast("late").await;
+    let (one, two) = (ann.holds(ann.ask_shared()).await, bob.holds(bob.ask_shared()).await);
+    let (tried, refused) = (bob.ask_now(), bob.ask());
+    let busy = bob.upgrades(two.id(), &tried).await;
+    assert!(matches!(busy, Verdict::Busy(_)), "{busy:?}");
+    let upgrade = pends(&ann, one.id()).await;
+    assert_eq!(bob.upgrades(two.id(), &refused).await, Verdict::Refused(Refusal::UpgradePending));
+    ann.releases(upgrade.id()).await;
+    ann.releases(one.id()).await;
+    for late in [tried, refused] {
+        assert_eq!(bob.upgrades(two.id(), &late).await, Verdict::Refused(Refusal::Done));
+    }
+    assert!(bob.still_holds(two.id()).await, "nobody told it otherwise");
+    Ok(())
+}
+
 /// Only a live shared hold can be upgraded.
 pub async fn only_a_reader_upgrades(bench: &Bench) -> Proof {
     bench.needs(&[Need::Shared])?;

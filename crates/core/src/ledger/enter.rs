@@ -43,15 +43,16 @@ impl Record {
             // It would escape by becoming another hold.
             return Verdict::Refused(Refusal::Revoked { reason: reason.clone() });
         }
-        if self.upgrade.is_some() {
-            return Verdict::Refused(Refusal::UpgradePending);
-        }
-        if self.holders.only(upgrade.from) {
+        let pending = self.upgrade.is_some();
+        if !pending && self.holders.only(upgrade.from) {
             self.end_hold(step.now, upgrade.from);
             return Verdict::Granted(self.grant(step.now, claim, claim.lease.length()));
         }
-        if claim.patience == Patience::Try {
-            return Verdict::Busy(self.in_the_way(step));
+        if pending || claim.patience == Patience::Try {
+            // The reader goes on: a late copy must not find it alone, and take its hold from under it.
+            self.done.mark(claim.id, claim.not_after, step.now.lease);
+            let busy = || Verdict::Busy(self.in_the_way(step));
+            return if pending { Verdict::Refused(Refusal::UpgradePending) } else { busy() };
         }
         step.notice |= !self.somebody_waits();
         self.admit(claim);

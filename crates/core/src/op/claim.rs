@@ -117,7 +117,8 @@ pub struct Heartbeat {
 /// It is the one request that passes the queue. If `from` ends or is revoked, or its client's live-until passes, the pending upgrade is gone.
 ///
 /// Refused: [`Refusal::NotHolder`](super::Refusal::NotHolder) when `from` holds nothing or not shared, [`Refusal::Revoked`](super::Refusal::Revoked) when it is revoked, [`Refusal::UpgradePending`](super::Refusal::UpgradePending) when another
-/// upgrade is pending. Replays are answered as for a claim.
+/// upgrade is pending. Replays are answered as for a claim; told busy, or that another is pending, it is done: the reader goes on, and a late
+/// copy must not take its hold away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upgrade {
     /// The shared hold.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use bandog_core::holder::{HolderId, InboxId, PublicId};
 use bandog_core::ledger::Record;
 use bandog_core::op::{
-    Body, Claim, Downgraded, Effect, Grant, Op, RecordView, Release, Renewal, Reply, Standing, Upgrade, Verdict,
+    Body, Claim, Downgraded, Effect, Grant, Op, RecordView, Refusal, Release, Renewal, Reply, Standing, Upgrade,
+    Verdict,
 };
 use bandog_core::time::Now;
 
@@ -93,6 +94,14 @@ pub(crate) fn kept_alive(event: &Event) -> Option<(InboxId, Duration)> {
 pub(crate) fn renewed(event: &Event, id: HolderId) -> Option<Duration> {
     match (&event.op, &event.reply.body) {
         (Op::Renew(renew), Body::Renewal(Renewal::Renewed { .. })) if renew.id == id => Some(renew.lease.length()),
+        _ => None,
+    }
+}
+
+/// The upgrade that was refused to somebody who goes on reading.
+pub(crate) fn goes_on_reading(event: &Event) -> Option<HolderId> {
+    match (&event.op, verdict(event)?) {
+        (Op::Upgrade(upgrade), Verdict::Busy(_) | Verdict::Refused(Refusal::UpgradePending)) => Some(upgrade.claim.id),
         _ => None,
     }
 }

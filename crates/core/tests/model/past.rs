@@ -12,7 +12,7 @@ use bandog_core::op::{
 use bandog_core::time::{LeaseTime, Now};
 use bandog_core::token::Stamp;
 
-use crate::event::{Event, claim_in, grants, holds, ids, kept_alive, queued, renewed, waits};
+use crate::event::{Event, claim_in, goes_on_reading, grants, holds, ids, kept_alive, queued, renewed, waits};
 
 /// Everything known.
 #[derive(Debug, Clone)]
@@ -231,6 +231,7 @@ impl Past {
             let own = self.claims.get(&release.id.public()).map(|claim| claim.not_after);
             ended.extend(own.filter(|own| release.not_after >= Some(*own)).map(|_| release.id));
         }
+        ended.extend(goes_on_reading(event));
         ended
     }
 

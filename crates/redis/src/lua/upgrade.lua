@@ -17,13 +17,13 @@ function f.exchange()
     return {4, 6}
   elseif reader.revoked == 1 then
     return {4, 7, f.get('r' .. from)}
-  elseif r.upgrading == 1 then
-    return {4, 8}
-  elseif r.n == 1 then
+  elseif r.upgrading == 0 and r.n == 1 then
     f.end_hold(reader)
     return f.granted(f.grant(c, c.lease))
-  elseif c.try == 1 then
-    return f.busy()
+  elseif r.upgrading == 1 or c.try == 1 then
+    -- The reader goes on: a late copy must not find it alone, and take its hold from under it.
+    f.mark(c.id, c.not_after)
+    return r.upgrading == 1 and {4, 8} or f.busy()
   end
   r.notice = r.notice or not f.somebody_waits()
   f.admit(c)

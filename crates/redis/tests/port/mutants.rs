@@ -16,7 +16,7 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-static MISTAKES: [(&str, &str); 83] = [
+static MISTAKES: [(&str, &str); 84] = [
     // fast paths
     ("    stamp = last + 1\n", "    stamp = last\n"),
     ("if ballot > stamp then", "if false then"),
@@ -87,6 +87,7 @@ static MISTAKES: [(&str, &str); 83] = [
     ("'>I8I4B', r.last, r.waiting, r.fairs > 0", "'>I8I4B', r.last, r.waiting + 1, r.fairs > 0"),
     ("'>I8I4B', r.last, r.waiting, r.fairs > 0 and 1 or 0)", "'>I8I4B', r.last, r.waiting, 0)"),
     ("c.fair == 1 and r.fairs == 0", "false"),
+    ("    f.mark(c.id, c.not_after)\n    return r.upgrading", "    return r.upgrading"),
     ("elseif not r.more and not f.somebody_waits()", "elseif not f.somebody_waits()"),
     ("r.top_end, r.lively)", "r.top_end)"),
     ("  if not f.somebody_waits() then\n    r.lively = 0\n  end\n", ""),

@@ -1,8 +1,8 @@
 //! About copies that come late or twice: they bring nothing back and change nothing.
 
-use bandog_core::op::{Op, Refusal, Verdict};
+use bandog_core::op::{Op, Refusal, Release, Verdict};
 
-use crate::event::{Event, claim_in, ids, verdict};
+use crate::event::{Event, claim_in, goes_on_reading, ids, verdict};
 use crate::past::Past;
 
 use super::{Broken, require};
@@ -40,14 +40,17 @@ pub(super) fn late_claims_get_nothing(past: &Past, event: &Event) -> Broken {
     Ok(())
 }
 
-/// A refused claim, and one that is told busy, leave the record as if only time had passed.
+/// A refused claim, and one that is told busy, leave the record as if only time had passed. Whoever goes on reading must not be upgraded by
+/// a late copy: that one's id has ended.
 pub(super) fn refusals_change_nothing(past: &Past, event: &Event) -> Broken {
     let refused = matches!(verdict(event), Some(Verdict::Refused(_) | Verdict::Busy(_)));
     if !refused || matches!(event.op, Op::Release(_)) {
         return Ok(());
     }
     let mut record = event.before.clone();
-    let tended = record.apply(&past.limits, event.now, &Op::Tend);
+    let ends = |id| Release { id, not_after: claim_in(&event.op).map(|claim| claim.not_after), again: None };
+    let op = goes_on_reading(event).map_or(Op::Tend, |id| Op::Release(ends(id)));
+    let tended = record.apply(&past.limits, event.now, &op);
     require!(record == event.after, "the record was changed to {:?}", event.after);
     require!(tended.effects == event.effects, "pushed {:?} instead of {:?}", event.effects, tended.effects);
     Ok(())

@@ -51,6 +51,7 @@ impl Turn<'_> {
             return Verdict::Refused(Refusal::Revoked { reason });
         }
         if self.record.upgrade.is_some() {
+            self.remember(claim.id, claim.not_after);
             return Verdict::Refused(Refusal::UpgradePending);
         }
         if self.record.holds.len() == 1 {
@@ -58,7 +59,10 @@ impl Turn<'_> {
             return self.grant_now(claim, Mode::Exclusive);
         }
         match claim.patience {
-            Patience::Try => Verdict::Busy(self.blocker()),
+            Patience::Try => {
+                self.remember(claim.id, claim.not_after);
+                Verdict::Busy(self.blocker())
+            }
             Patience::Queue => self.pend(upgrade),
         }
     }
