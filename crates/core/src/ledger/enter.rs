@@ -51,8 +51,10 @@ impl Record {
         if pending || claim.patience == Patience::Try {
             // The reader goes on: a late copy must not find it alone, and take its hold from under it.
             self.done.mark(claim.id, claim.not_after, step.now.lease);
-            let busy = || Verdict::Busy(self.in_the_way(step));
-            return if pending { Verdict::Refused(Refusal::UpgradePending) } else { busy() };
+            return match pending {
+                true => Verdict::Refused(Refusal::UpgradePending),
+                false => Verdict::Busy(self.in_the_way(step)),
+            };
         }
         step.notice |= !self.somebody_waits();
         self.admit(claim);

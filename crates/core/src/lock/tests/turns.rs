@@ -105,13 +105,19 @@ fn what_a_push_tells_of_the_line_makes_nobody_forget_a_fair_waiter() {
     assert_eq!(lock.actions(), ["release #1 again #2"]);
 }
 
-#[test]
-fn a_grant_that_overtook_its_answer_is_passed_on_and_its_release_names_its_not_after() {
+/// A hold whose push came before the answer to its claim, and somebody in line.
+fn overtaken() -> (Lock, Grip, Slip) {
     let mut lock = Lock::new();
     let (first, next) = (lock.ask(writer()), lock.ask(writer()));
     assert_eq!(lock.actions(), ["acquire #1"]);
     lock.push(1, 11);
     let grip = lock.grip(first);
+    (lock, grip, next)
+}
+
+#[test]
+fn a_grant_that_overtook_its_answer_is_passed_on_and_its_release_names_its_not_after() {
+    let (mut lock, grip, next) = overtaken();
     lock.release(grip);
     let grip = lock.grip(next);
     lock.release(grip);
@@ -120,11 +126,7 @@ fn a_grant_that_overtook_its_answer_is_passed_on_and_its_release_names_its_not_a
 
 #[test]
 fn a_grant_of_a_life_that_has_ended_is_not_passed_on() {
-    let mut lock = Lock::new();
-    let (first, next) = (lock.ask(writer()), lock.ask(writer()));
-    assert_eq!(lock.actions(), ["acquire #1"]);
-    lock.push(1, 11);
-    let grip = lock.grip(first);
+    let (mut lock, grip, next) = overtaken();
     lock.machine.note_alive(lock.now, RunId(RUN.0 + 1), true);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.release(grip);
