@@ -17,7 +17,7 @@ use crate::renewals;
 use crate::script::Script;
 use crate::topology::{Answered, Lane, Sent, load, unreadable};
 use crate::value::{Value, Wrong};
-use crate::wire::{Haste, Packed, Served};
+use crate::wire::{Haste, Packed};
 
 /// The server's answer to one call.
 #[derive(Debug)]
@@ -140,15 +140,15 @@ pub(crate) fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Opti
     let now = clock::now();
     lane.shared.look_after(now);
     let floor = lane.shared.site.clock.floor(|| now);
-    let write = |out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), out);
-    let haste = if at_once { Haste::AtOnce } else { Haste::Awaited };
+    let write = |echo, out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), echo, out);
+    let haste = match op {
+        _ if at_once => Haste::AtOnce,
+        // The lock goes to another process, which wants the core; of those in line here none gets it next.
+        Op::Release(Release { again: Some(_), .. }) => Haste::None,
+        _ => Haste::Awaited,
+    };
     let loose = if at_once { None } else { Codec::loose(op) };
-    lane.send(now, written(floor, claims(op)), (served(op), haste), loose.as_ref(), write)
-}
-
-// The lock goes to another process, which wants it at once; this one has others in line, and none of them gets it next.
-fn served(op: &Op) -> Served {
-    if matches!(op, Op::Release(Release { again: Some(_), .. })) { Served::Last } else { Served::AsItComes }
+    lane.send(now, written(floor, claims(op)), haste, loose.as_ref(), write)
 }
 
 pub(crate) async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {

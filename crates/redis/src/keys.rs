@@ -66,11 +66,31 @@ impl Keys {
         [&self.channels()[..], &inbox_digits(inbox)].concat()
     }
 
+    /// The channel of a connection's echo.
+    pub(crate) fn echo(&self, echo: Echo) -> Vec<u8> {
+        [&self.channels()[..], &echo.0].concat()
+    }
+
     /// The inbox behind a channel.
     pub fn inbox(&self, channel: &[u8]) -> Option<InboxId> {
         let digits = channel.strip_prefix(self.channels().as_slice())?;
         let bits = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         Some(InboxId::from_bits(bits)).filter(|inbox| inbox_digits(*inbox) == digits)
+    }
+}
+
+/// The end of a channel at which one connection listens for itself (decision 0037). A script that has news for others sends an empty
+/// message there before, and so the connection that asked is served last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Echo(pub(crate) [u8; 16]);
+
+impl Echo {
+    /// One of its own, if the bits are random.
+    pub fn from_bits(bits: u64) -> Self {
+        let mut digits = inbox_digits(InboxId::from_bits(bits));
+        // So that nobody takes it for an inbox.
+        digits[..4].copy_from_slice(b"echo");
+        Self(digits)
     }
 }
 
@@ -97,6 +117,7 @@ mod tests {
             }
             let inbox = InboxId::from_bits(0xabc);
             assert_eq!(keys.inbox(&keys.channel(inbox)), Some(inbox));
+            assert_eq!(keys.inbox(&keys.echo(Echo::from_bits(0xabc))), None);
         }
         assert_eq!(Keys::default().key(&LockName::new("a").unwrap()), b"lock:a");
         assert_eq!(Keys::default().channel(InboxId::from_bits(1)), b"lock:inbox:0000000000000001");

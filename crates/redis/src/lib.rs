@@ -50,7 +50,7 @@ mod wire;
 pub use checkup::{checkup, population};
 pub use codec::{Call, Codec};
 pub use config::{OPTIONS, RedisConfig, UrlError};
-pub use keys::{DEFAULT_PREFIX, Keys};
+pub use keys::{DEFAULT_PREFIX, Echo, Keys};
 pub use notices::{Notice, Notices};
 pub use script::Script;
 pub use store::RedisStore;

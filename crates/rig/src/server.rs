@@ -140,6 +140,27 @@ impl Server {
         self.try_run(words).unwrap_or_else(|error| panic!("{words}: {error}"))
     }
 
+    /// The connections that listen for news, by id.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub fn listeners(&self) -> Vec<String> {
+        let clients: String = self.run("CLIENT LIST");
+        let listening = clients.lines().filter(|line| line.contains(" name=bandog-news ") && !line.contains(" sub=0 "));
+        listening.filter_map(|line| Some(line.split(' ').next()?.strip_prefix("id=")?.to_owned())).collect()
+    }
+
+    /// Cuts the connections that listen for news; how many there were.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub fn cut_listeners(&self) -> usize {
+        let listeners = self.listeners();
+        // One may have gone by itself.
+        listeners.iter().for_each(|id| drop(self.try_run::<u32>(&format!("CLIENT KILL ID {id}"))));
+        listeners.len()
+    }
+
     /// Runs one command, given as words, whatever it answers but a refusal.
     pub fn tell(&self, words: &str) {
         let _: redis::Value = self.run(words);

@@ -62,9 +62,9 @@ fn one(
             ..Cell::default()
         })
         .collect();
-    let rounds = task.rounds.min(scenario.few.unwrap_or(task.rounds));
+    let rounds = task.rounds;
     // The first time round counts commands; it is not timed.
-    let first = usize::from(scenario.few.is_some());
+    let first = usize::from(!scenario.counts);
     for round in first..=rounds * (1 + SPARE) {
         for (contender, cell) in contenders.iter().zip(&mut cells) {
             if cell.trouble.is_none() && cell.kept.len() < rounds {

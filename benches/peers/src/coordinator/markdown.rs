@@ -19,7 +19,7 @@ pub(crate) fn write(folder: &Path, record: &Record) -> Result<(), String> {
     bars_that_were_set(&mut page, record);
     for played in &record.scenarios {
         let Some(scenario) = scenarios::find(&played.id) else { continue };
-        section(&mut page, played, &scenario);
+        section(&mut page, played, &scenario, record.rounds);
         if let Some(svg) = plotted(played, &scenario) {
             std::fs::write(folder.join(format!("{}.svg", played.id)), svg).map_err(said)?;
             let _ = write!(page, "\n![{}]({}.svg)\n", played.title, played.id);
@@ -84,18 +84,15 @@ fn absent(record: &Record, contender: Contender) -> String {
     trouble.unwrap_or_else(|| "not asked for in this run".to_owned())
 }
 
-fn section(page: &mut String, played: &Played, scenario: &Scenario) {
+fn section(page: &mut String, played: &Played, scenario: &Scenario, usual: usize) {
     let _ = write!(
         page,
         "\n## ({}) {}\n\n`benches/peers/run --only {}`, commit `{}`, {}\n\n",
         played.letter, played.title, played.id, played.commit, played.machine
     );
-    if let Some(rounds) = scenario.few {
-        let _ = write!(
-            page,
-            "{rounds} rounds of {} s: what takes minutes is not repeated as often.\n\n",
-            scenario.ms / 1_000
-        );
+    let rounds = played.cells.iter().map(|cell| cell.kept.len()).max().unwrap_or_default();
+    if rounds < usual {
+        let _ = write!(page, "{rounds} rounds.\n\n");
     }
     if scenario.section_us > 0 && scenario.stamps {
         page.push_str(

@@ -196,6 +196,11 @@ impl Keeper {
         self.bell.notify_one();
     }
 
+    /// Takes out the letters that are due.
+    fn take_due(&self, now: Moment) -> Vec<Letter> {
+        lock(&self.outbox).extract_if(.., |letter| letter.due() <= now).collect()
+    }
+
     /// The next cohort whose timer is due. One at a time: should this thread stand still, the others are found by its successor.
     fn next_due(&self, now: Moment) -> Option<Arc<Cohort>> {
         let mut wheel = lock(&self.wheel);
@@ -206,18 +211,24 @@ impl Keeper {
     async fn sleep(&self, clock: &Clock, at_most: Duration) {
         // Announced before the wheel is read: a timer set in between rings the bell.
         self.asleep_until.store(u64::MAX, Ordering::Release);
-        let next = lock(&self.wheel).next();
-        let until = next.map_or(Moment::FAR, |millis| Moment::ZERO + Duration::from_millis(millis));
+        let timer = lock(&self.wheel).next();
+        let timer = timer.map_or(Moment::FAR, |millis| Moment::ZERO + Duration::from_millis(millis));
+        let letter = lock(&self.outbox).iter().map(Letter::due).min().unwrap_or(Moment::FAR);
+        let until = timer.min(letter);
         self.asleep_until.store(until.nanos(), Ordering::Release);
-        if next.is_some_and(|millis| millis <= clock.now().millis()) {
+        if until <= clock.now() {
             return;
         }
         if !self.worker.rest(until) {
             return;
         }
-        match next {
-            Some(_) => drop(first(pin!(self.bell.notified()), pin!(clock.nap_until(until, at_most))).await),
-            None => self.bell.notified().await,
+        if letter < timer {
+            // To the tenth of a millisecond.
+            let _ = first(pin!(self.bell.notified()), pin!(clock.sleep_until(letter))).await;
+        } else if timer < Moment::FAR {
+            let _ = first(pin!(self.bell.notified()), pin!(clock.nap_until(timer, at_most))).await;
+        } else {
+            self.bell.notified().await;
         }
     }
 }
@@ -278,10 +289,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Sends everything in the outbox as one batch, without waiting for the answers.
+    /// Sends everything in the outbox that is due as one batch, without waiting for the answers.
     fn flush(self: &Arc<Self>) {
         self.keeper.unrung.store(false, Ordering::Release);
-        let letters = std::mem::take(&mut *lock(&self.keeper.outbox));
+        let mut letters = self.keeper.take_due(self.clock.now());
+        letters.retain(Letter::is_wanted);
         if letters.is_empty() {
             return;
         }
@@ -328,6 +340,20 @@ impl Letter {
     /// Whether nobody waits for it yet: a hold is kept, confirmed before its turn ends, or doubt of it is to end.
     pub(super) fn can_wait(&self) -> bool {
         matches!(self.errand, Errand::Renew { slip: None, .. })
+    }
+
+    /// When it is to be sent.
+    fn due(&self) -> Moment {
+        match self.errand {
+            Errand::Renew { due, .. } => due,
+            _ => Moment::ZERO,
+        }
+    }
+
+    /// Whether it is still to be sent: what it was for may be over if it had to wait.
+    fn is_wanted(&self) -> bool {
+        let waited = matches!(self.errand, Errand::Renew { sent, due, .. } if due > sent);
+        !waited || self.cohort.lock().machine.wants(&self.errand)
     }
 
     fn open(self) -> ((Arc<Cohort>, Errand), (LockName, Op)) {

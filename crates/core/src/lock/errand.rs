@@ -54,6 +54,8 @@ pub enum Errand {
         sent: Moment,
         /// Whoever waits for it.
         slip: Option<Slip>,
+        /// It is worth most then, and is not to be sent before.
+        due: Moment,
     },
     /// A heartbeat for these claims.
     Heartbeat {

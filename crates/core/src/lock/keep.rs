@@ -11,12 +11,18 @@ use super::holds::HoldKey;
 use super::{Action, Cohort, Errand, Event, Grip, HoldState, Lane, LossReason, Machine, Outcome, Slip, Todo, Why};
 
 impl Machine {
-    pub(super) fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>) -> Option<Action> {
+    pub(super) fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>, due: Moment) -> Option<Action> {
         let hold = self.holds.get_mut(grip.0).filter(|hold| hold.is_live())?;
         hold.confirming = true;
-        let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip };
+        let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip, due };
         let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease(), started: hold.started });
         Some(Action { errand, op, lane: Lane::Renewals })
+    }
+
+    /// Whether a renewal is still to be sent: its hold may have been released since.
+    pub fn wants(&self, errand: &Errand) -> bool {
+        let Errand::Renew { grip, seq, .. } = errand else { return true };
+        self.holds.get(grip.0).is_some_and(|hold| hold.seq == *seq && hold.is_live())
     }
 
     /// `at` is the store's own time of the answer.

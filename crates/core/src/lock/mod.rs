@@ -143,6 +143,8 @@ enum Todo {
     Claim(u64),
     Confirm(u64),
     Renew(Grip, Option<Slip>),
+    /// A renewal shortly before a turn ends, which is then.
+    Prepare(Grip, Moment),
     Look(Grip),
     /// The next piece of a round, from the first on if none is under way.
     Heartbeat,
@@ -255,10 +257,10 @@ impl Machine {
             }
             (Errand::Confirm { seq, sent }, Ok(Body::Renewal(renewal))) => self.on_confirmed(now, seq, sent, renewal),
             (Errand::Confirm { seq, .. }, Err(error)) => self.on_claim_error(now, seq, error),
-            (Errand::Renew { grip, seq, sent, slip }, Ok(Body::Renewal(renewal))) => {
+            (Errand::Renew { grip, seq, sent, slip, .. }, Ok(Body::Renewal(renewal))) => {
                 self.on_renewal((now, at), (grip, seq, sent), slip, renewal);
             }
-            (Errand::Renew { grip, seq, sent, slip }, Err(error)) => {
+            (Errand::Renew { grip, seq, sent, slip, .. }, Err(error)) => {
                 self.on_renewal_error(now, (grip, seq, sent), slip, error);
             }
             (Errand::Heartbeat { seqs, sent }, Ok(Body::Standings(standings))) => {

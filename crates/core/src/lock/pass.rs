@@ -13,8 +13,11 @@ use super::holds::HoldKey;
 use super::slips::Stage;
 use super::{Cohort, Grip, How, Lane, LossReason, Machine, OwnerId, Settings, Slip, Todo, Why};
 
-/// A turn that is over so soon finds the store awake.
+/// A turn that is over so soon finds the store awake; and whoever held for so long may let the next one run first.
 const SOON: Duration = Duration::from_millis(1);
+
+/// So long before its end a turn is prepared.
+const LEAD: Duration = Duration::from_micros(500);
 
 /// What is known of waiters elsewhere while the local line holds the lock.
 #[derive(Debug, Default)]
@@ -74,11 +77,12 @@ impl Remote {
         !self.fair && self.since.is_none_or(within)
     }
 
-    /// Whether a hold that begins now is the last of its turn, should it last as long as those before it. `next` is whoever is passed
-    /// the lock otherwise.
-    fn is_last(&self, now: Moment, next: u64, settings: &Settings) -> bool {
-        let Some(passed) = self.since.map(|since| now.since(since)) else { return false };
-        passed >= SOON && !self.patient(now + passed / self.passes.max(1), next, settings)
+    /// When the turn is over, if a hold that begins now is its last, should it last as long as those before it. `next` is whoever is
+    /// passed the lock otherwise.
+    fn ends(&self, now: Moment, next: u64, settings: &Settings) -> Option<Moment> {
+        let passed = now.since(self.since?);
+        let ends = now + passed / self.passes.max(1);
+        (passed >= SOON && !self.patient(ends, next, settings)).then_some(ends)
     }
 }
 
@@ -87,6 +91,8 @@ impl Remote {
 pub enum Released {
     /// It is over.
     Now(Result<(), Why>),
+    /// The same: the next one here has it now, and has waited for long enough to run first.
+    Passed,
     /// The store was asked; the slip has the answer.
     Later(Slip),
 }
@@ -106,6 +112,7 @@ impl Machine {
     pub fn handle_last_release(&mut self, now: Moment, grip: Grip, lane: Lane, listen: bool) -> Released {
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
         let (over, watched) = (hold.is_live() && hold.deadline() <= now, hold.care().is_some());
+        let is_long = now.since(hold.since) >= SOON;
         if watched {
             self.alert_hold(now, grip);
         }
@@ -116,7 +123,9 @@ impl Machine {
             self.let_go(now, grip, lane);
             return Released::Now(Err(Why::Lost(reason)));
         }
-        let Some(key) = self.pass_or_part(now, grip, lane) else { return Released::Now(Ok(())) };
+        let Some(key) = self.pass_or_part(now, grip, lane) else {
+            return if is_long { Released::Passed } else { Released::Now(Ok(())) };
+        };
         if !listen {
             return Released::Now(Ok(()));
         }
@@ -289,17 +298,18 @@ impl Machine {
         hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
         let is_unconfirmed = !hold.confirmed && !hold.confirming;
         self.give(now, grip.0, next, How::Local);
-        if is_unconfirmed && self.is_last_of_turn(now) {
-            // It is due within the claim window anyway. Now it has the store awake when the release comes.
-            self.bustle.todo.push_back(Todo::Renew(grip, None));
+        if let Some(ends) = self.turn_ends(now).filter(|_| is_unconfirmed) {
+            // It is due within the claim window anyway. Now it has the store, and whoever is next, awake when the release comes.
+            let due = Moment::ZERO + ends.since(Moment::ZERO + LEAD);
+            self.bustle.todo.push_back(Todo::Prepare(grip, due.max(now)));
         }
     }
 
-    fn is_last_of_turn(&self, now: Moment) -> bool {
+    fn turn_ends(&self, now: Moment) -> Option<Moment> {
         let slips = &self.bustle.slips;
         // With nobody in line, it would be somebody who has yet to come.
         let next = slips.head().map_or_else(|| slips.serial() + 1, |next| next.serial);
-        self.bustle.remote.is_last(now, next, &self.settings)
+        self.bustle.remote.ends(now, next, &self.settings)
     }
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.

@@ -92,7 +92,8 @@ impl Machine {
         match todo {
             Todo::Claim(seq) => self.send_or_hold_back(now, store, seq),
             Todo::Confirm(seq) => self.confirm_action(now, seq),
-            Todo::Renew(grip, slip) => self.renew_action(now, grip, slip),
+            Todo::Renew(grip, slip) => self.renew_action(now, grip, slip, now),
+            Todo::Prepare(grip, due) => self.renew_action(now, grip, None, due),
             Todo::Look(grip) => self.look_action(now, grip),
             Todo::Heartbeat => self.next_heartbeat(now),
             Todo::HeartbeatOfFirst => self.heartbeat(now, Bound::Unbounded).map(|(beat, _)| beat),

@@ -57,7 +57,7 @@ fn there_and_back(make: impl FnMut() -> (Op, Vec<u8>)) {
     let (codec, name, mut sent) = (codec(), name(), Vec::new());
     rounds(make, |(op, answer)| {
         sent.clear();
-        codec.command(black_box(&name), black_box(&op), black_box(&mut sent));
+        codec.command(black_box(&name), black_box(&op), None, black_box(&mut sent));
         let answer = Value::read(black_box(&answer)).expect("an answer");
         black_box(codec.reply(&op, RUN, answer)).expect("an answer of ours");
     });

@@ -26,7 +26,8 @@ impl Scripts {
     pub(super) fn apply(&self, entry: &mut Option<Entry>, now: Now, op: &Op) -> Result<Applied, String> {
         let answer = self.ask(entry, now, op);
         let reply = self.codec.reply(op, now.run, answer).map_err(|wrong| format!("{op:?} is answered by {wrong}"))?;
-        let published = self.fake.published().into_iter();
+        // An empty message only wakes.
+        let published = self.fake.published().into_iter().filter(|(_, payload)| !payload.is_empty());
         let effects = published.map(|(channel, payload)| self.effect(now.run, &channel, &payload));
         let mut effects = effects.collect::<Result<Vec<_>, String>>()?;
         in_order(&mut effects);

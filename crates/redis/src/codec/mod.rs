@@ -21,7 +21,7 @@ use bandog_core::op::{Claim, Op, RecordView, Release, Renew, Reply, Target};
 use bandog_core::store::Push;
 use bandog_core::time::RunId;
 
-use crate::keys::{Keys, inbox_digits};
+use crate::keys::{Echo, Keys, inbox_digits};
 use crate::script::Script;
 use crate::value::{Items, Value, Wrong};
 use crate::wire::{Loose, untie};
@@ -84,7 +84,7 @@ impl Codec {
     /// The call that applies `op` to a lock. When its reply says `more`, [`Op::Tend`] is to be called until it does not.
     pub fn call(&self, name: &LockName, op: &Op) -> Call {
         let mut call = Call { script: script(op), key: Vec::new(), args: Vec::new() };
-        self.put(name, op, &mut call);
+        self.put(name, op, None, &mut call);
         call
     }
 
@@ -95,15 +95,17 @@ impl Codec {
         call
     }
 
-    /// Writes [`Codec::call`] as the command that makes it, for a server that has the script.
-    pub fn command(&self, name: &LockName, op: &Op, out: &mut Vec<u8>) {
-        self.write(How::ByDigest, name, op, out);
+    /// Writes [`Codec::call`] as the command that makes it, for a server that has the script, on a connection that has this echo.
+    pub fn command(&self, name: &LockName, op: &Op, echo: Option<Echo>, out: &mut Vec<u8>) {
+        let mut bytes = Bytes::begin(How::ByDigest, script(op), out);
+        self.put(name, op, echo, &mut bytes);
+        bytes.done();
     }
 
     /// Writes [`Codec::call`] as the command that makes it.
     pub(crate) fn write(&self, how: How, name: &LockName, op: &Op, out: &mut Vec<u8>) {
         let mut bytes = Bytes::begin(how, script(op), out);
-        self.put(name, op, &mut bytes);
+        self.put(name, op, None, &mut bytes);
         bytes.done();
     }
 
@@ -205,11 +207,11 @@ impl Codec {
         push::read(&self.keys, run, payload)
     }
 
-    fn put(&self, name: &LockName, op: &Op, sink: &mut impl Sink) {
+    fn put(&self, name: &LockName, op: &Op, echo: Option<Echo>, sink: &mut impl Sink) {
         sink.key(|pack| self.key(name, pack));
         sink.argument(|pack| {
             pack.raw(&self.begin);
-            numbers(op, self.limits.audit, pack);
+            numbers(op, self.limits.audit, echo, pack);
             // Every argument costs the server a third of a microsecond, so the channels ride with the numbers.
             pack.raw(&self.channels);
         });
@@ -243,7 +245,7 @@ fn script(op: &Op) -> Script {
 }
 
 /// The numbers that an operation adds to those of every call.
-fn numbers(op: &Op, audit: Duration, pack: &mut Pack<'_>) {
+fn numbers(op: &Op, audit: Duration, echo: Option<Echo>, pack: &mut Pack<'_>) {
     match op {
         Op::Acquire(claim) => claim::numbers(pack, claim),
         Op::Upgrade(upgrade) => claim::numbers(pack, &upgrade.claim),
@@ -256,6 +258,7 @@ fn numbers(op: &Op, audit: Duration, pack: &mut Pack<'_>) {
         Op::Release(release) => {
             let not_after = release.not_after.unwrap_or_default();
             pack.flag(release.not_after.is_some()).number(not_after.millis()).flag(release.again.is_some());
+            pack.raw(&echo.map_or([0; 16], |echo| echo.0));
             if let Some(again) = &release.again {
                 claim::numbers(pack, again);
             }

@@ -33,6 +33,10 @@ impl Ear {
 
     fn deliver(&self, data: &[Value]) {
         let [Value::Bytes(channel), Value::Bytes(payload)] = data else { return };
+        if payload.is_empty() {
+            // It was to wake this thread, and has.
+            return;
+        }
         let inbox = self.site.codec.keys().inbox(channel);
         let receiver = inbox.and_then(|inbox| self.hall.lock().receiver(self.connection, inbox));
         let Some(receiver) = receiver else { return };

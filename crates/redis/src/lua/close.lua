@@ -109,8 +109,11 @@ function f.finish(reply)
   elseif s then
     redis.call('DEL', key)
   end
+  -- A refused publish must not undo what is written. The echo comes first, so that it is the last to be written.
+  if r.echo and news[1] then
+    redis.pcall('PUBLISH', string.sub(ARGV[1], r.rest) .. r.echo, '')
+  end
   for at = 1, #news, 2 do
-    -- A refused publish must not undo what is written.
     redis.pcall('PUBLISH', string.sub(ARGV[1], r.rest) .. news[at], news[at + 1] .. key)
   end
   return {now, r.more and 1 or 0, unpack(reply)}

@@ -10,12 +10,12 @@ if named == 0 and s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == A
   local till, revoked = struct.unpack('>I8B', s, 139)
   if n == 1 and cap == 0 and waiting > 0 and upgrading == 0 and expires > now and seen <= now and till > now
     and revoked == 0 and (first > final or stale >= now) then
-    local there, fits, rest = string.format('w%d', head), true, 39
+    local there, fits, rest = string.format('w%d', head), true, 55
     local c_lease, c_late, c_ballot, c_count, c_window, c_alive, c_fair, id, c_box
     if again == 1 then
       local mode, of, try
       mode, c_lease, c_late, c_ballot, c_count, of, c_window, c_alive, c_fair, try, rest =
-        struct.unpack('>BI8I8I8I4I4I8I8BB', ARGV[1], 39)
+        struct.unpack('>BI8I8I8I4I4I8I8BB', ARGV[1], 55)
       id, c_box = string.sub(ARGV[3], 1, 24), string.sub(ARGV[3], 25, 40)
       fits = mode == 0 and of == 0 and try == 0 and c_alive > 0 and c_lease <= longest and c_late >= now
         and id ~= ARGV[2] and (waiting == 1 or tail == place - 1)
@@ -102,8 +102,12 @@ if named == 0 and s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == A
             redis.call('HDEL', key, there, 'i' .. string.sub(w, 47, 70), 'a' .. box)
           end
         end
-        -- A refused publish must not undo what is written.
-        local channel = string.sub(ARGV[1], rest) .. box
+        -- A refused publish must not undo what is written. The echo comes first, so that it is the last to be written.
+        local channels = string.sub(ARGV[1], rest)
+        if string.byte(ARGV[1], 39) ~= 0 then
+          redis.pcall('PUBLISH', channels .. string.sub(ARGV[1], 39, 54), '')
+        end
+        local channel = channels .. box
         redis.pcall('PUBLISH', channel, 'G' .. string.sub(w, 63, 70) .. grant .. key)
         if news then
           redis.pcall('PUBLISH', channel, news .. key)

@@ -1,6 +1,6 @@
 -- Renew, second fast path: the only hold, exclusive and not revoked, with a line behind it or marks to keep.
 --
--- cost     7 redis.calls in all (TIME, MGET, HGET, HGET twice for the line, PEXPIREAT, HSET)
+-- cost     8 redis.calls in all (TIME, MGET, HGET, HGET twice for the line, PEXPIREAT, HSET, PUBLISH)
 if s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == ARGV[2] then
   local last, seen, expires, late, n, _, cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first,
     final, stale, latest = struct.unpack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8', s)
@@ -16,6 +16,10 @@ if s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == ARGV[2] then
       redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8I8BBI4I8I8I8I8c0', last, now,
         expires, late, 1, 1, 0, permits, waiting, fairs, head, tail, place, 0, lively, first, final, stale, latest,
         till, 1, till, till, 0, 0, count, own, since, not_after, left, string.sub(s, 185)))
+      -- No news, but whoever is next is awake for what may come soon.
+      if w then
+        redis.pcall('PUBLISH', string.sub(ARGV[1], 37) .. string.sub(w, 71, 86), '')
+      end
       return {now, 0, 1, own, left, waiting, fairs > 0 and 1 or 0}
     end
   end

@@ -14,8 +14,9 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Written};
+use crate::keys::Echo;
 use crate::store::Shared;
-use crate::wire::{Answers, Command, Haste, Loose, Packed, Pending, Served};
+use crate::wire::{Answers, Command, Haste, Loose, Packed, Pending};
 
 use super::asking::Asking;
 use super::checks::random;
@@ -139,20 +140,21 @@ impl Lane {
         }
     }
 
-    /// Sends one command now, if there is a connection for it.
+    /// Sends one command now, if there is a connection for it; it is told the connection's [echo](Link::echo).
     pub(crate) fn send(
         &self,
         now: Moment,
         written: Written,
-        (served, haste): (Served, Haste),
+        haste: Haste,
         loose: Option<&Loose>,
-        write: impl FnOnce(&mut Vec<u8>),
+        write: impl FnOnce(Option<Echo>, &mut Vec<u8>),
     ) -> Option<Sent> {
         let (link, opening) = self.lock().link()?;
         self.check(written).ok()?;
+        let write = |out: &mut Vec<u8>| write(link.echo, out);
         let replies = match loose {
             Some(loose) => link.start_loose(loose, write),
-            None => link.start_one(served, haste, write),
+            None => link.start_one(haste, write),
         };
         Some(Sent { replies, count: 1, run: link.run, at: now, opening })
     }

@@ -9,12 +9,13 @@ use bandog_core::time::{Moment, RunId};
 use tokio::runtime::{Handle, Id};
 
 use crate::clock;
+use crate::keys::Echo;
 use crate::script::Script;
 use crate::store::Site;
 use crate::value::Value;
-use crate::wire::{Broken, Command, Ear, Haste, Loose, Packed, Pending, Route, Served, Wire};
+use crate::wire::{Broken, Command, Ear, Haste, Loose, Packed, Pending, Route, Wire};
 
-use super::checks::Facts;
+use super::checks::{Facts, random};
 use super::classify::unreached;
 
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub(crate) struct Link {
     pub(crate) run: RunId,
     /// The runtime that drives it.
     pub(crate) home: Id,
+    /// Where it listens for itself, if the server lets it: otherwise it is served before those whom its scripts tell something.
+    pub(crate) echo: Option<Echo>,
 }
 
 impl Link {
@@ -41,14 +44,16 @@ impl Link {
     /// Opens a connection and logs in, and asks nothing about the server.
     pub(crate) async fn plain(route: &Route, ear: Option<Ear>) -> Result<Self, Broken> {
         let wire = route.open(ear).await?;
-        Ok(Self { wire, run: RunId::default(), home: Handle::current().id() })
+        Ok(Self { wire, run: RunId::default(), home: Handle::current().id(), echo: None })
     }
 
     async fn greet(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
         let failed = |error| unreached(&site.config, error);
         // Who only listens calls no script.
-        let scripts: &[Script] = if ear.is_some() { &[] } else { &Script::ALL };
+        let (scripts, echo): (&[Script], _) =
+            if ear.is_some() { (&[], None) } else { (&Script::ALL, Some(Echo::from_bits(random()))) };
         let mut link = Self::plain(&site.route, ear).await.map_err(failed)?;
+        let subscribed = echo.map(|echo| link.start(&subscribe(site.codec.keys().echo(echo)).into()));
         let questions = Facts::questions();
         let asked = questions.len();
         let questions = questions.into_iter().chain(scripts.iter().map(|script| load(*script))).collect();
@@ -61,6 +66,10 @@ impl Link {
         }
         if let Some(Value::Error(text)) = answers.iter().find(|answer| matches!(answer, Value::Error(_))) {
             return Err(super::refused(&site.config, None, text));
+        }
+        if let Some(subscribed) = subscribed {
+            let is_refused = matches!(subscribed.await.map_err(failed)?.one(), Value::Error(_));
+            link.echo = echo.filter(|_| !is_refused);
         }
         link.run = facts.run;
         site.note_reached(clock::now());
@@ -83,8 +92,8 @@ impl Link {
     }
 
     /// The same for one command, which is written where it is sent from.
-    pub(crate) fn start_one(&self, served: Served, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.wire.send_one(served, haste, write)
+    pub(crate) fn start_one(&self, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.wire.send_one(haste, write)
     }
 
     /// The same for one that may reach the server in one call with others.
@@ -104,7 +113,7 @@ impl Link {
 
     /// Subscribes to channels; the server's word if it refuses.
     pub(crate) async fn subscribe(&self, channels: impl IntoIterator<Item = Vec<u8>>) -> Result<(), Broken> {
-        self.ask_for(channels.into_iter().map(|channel| Command::new("SUBSCRIBE").arg(channel)).collect()).await
+        self.ask_for(channels.into_iter().map(subscribe).collect()).await
     }
 
     /// Subscribes to all channels that a pattern matches; the server's word if it refuses.
@@ -126,6 +135,10 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("run", &self.run).field("gone", &self.is_gone()).finish_non_exhaustive()
     }
+}
+
+fn subscribe(channel: Vec<u8>) -> Command {
+    Command::new("SUBSCRIBE").arg(channel)
 }
 
 pub(crate) fn load(script: Script) -> Command {

@@ -216,9 +216,6 @@ impl Driver {
                 is_asked = false;
                 break;
             };
-            if std::mem::take(&mut place.skips_one) {
-                continue;
-            }
             if place.tied > 1 {
                 let count = place.tied;
                 self.given.extend(untie(value, count).into_iter().filter_map(|value| Some((state.leave()?, value))));

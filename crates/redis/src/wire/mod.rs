@@ -42,7 +42,7 @@ pub(crate) use command::{Command, Frame, Packed};
 pub(crate) use driver::{Ear, Heard};
 pub(crate) use reply::{Parser, Told};
 pub(crate) use route::Route;
-pub(crate) use shared::{Haste, IMPATIENT, Served, Wire};
+pub(crate) use shared::{Haste, IMPATIENT, Wire};
 pub(crate) use slot::{Answers, Pending};
 pub(crate) use tls::Files;
 

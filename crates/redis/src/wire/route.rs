@@ -54,8 +54,9 @@ impl Route {
 
     /// Opens a connection on the current runtime and logs in.
     pub(crate) async fn open(&self, ear: Option<Ear>) -> Result<Wire, Broken> {
+        let name = if ear.is_some() { "bandog-news" } else { "bandog" };
         let (wire, driver) = Wire::new(self.connect().await?, ear);
-        let greeted = wire.send(&self.hello());
+        let greeted = wire.send(&self.hello(name));
         let selected = self.select().map(|select| wire.send(&select));
         // Only now: a server that turns us away says so unasked, and that is to be heard as an answer.
         drop(tokio::spawn(driver));
@@ -88,13 +89,14 @@ impl Route {
         Ok(stream)
     }
 
-    // The newer protocol: an inbox may be asked for its server's run on the connection that it listens at.
-    fn hello(&self) -> Packed {
-        let hello = Command::new("HELLO").arg("3");
-        match &self.password {
-            Some(password) => hello.arg("AUTH").arg(self.user.as_deref().unwrap_or("default")).arg(&password.0).into(),
-            None => hello.into(),
+    // The newer protocol: an inbox may be asked for its server's run on the connection that it listens at. By the name operators
+    // find it in CLIENT LIST.
+    fn hello(&self, name: &str) -> Packed {
+        let mut hello = Command::new("HELLO").arg("3");
+        if let Some(password) = &self.password {
+            hello = hello.arg("AUTH").arg(self.user.as_deref().unwrap_or("default")).arg(&password.0);
         }
+        hello.arg("SETNAME").arg(name).into()
     }
 
     fn select(&self) -> Option<Packed> {

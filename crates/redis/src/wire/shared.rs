@@ -3,7 +3,7 @@
 //! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it, and nothing is locked meanwhile. Where
 //! others are under way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it,
 //! and so does whoever is about to do something else (a guard that is dropped, decision 0026): the driver, woken by it, could not run before. What
-//! waits there may be [tied](super::bundle) to reach the server as one call. A command that is to be [served last](Served::Last) goes out behind a PING whose answer nobody hears (decision 0028).
+//! waits there may be [tied](super::bundle) to reach the server as one call.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -36,21 +36,6 @@ const KEPT: usize = 64 << 10;
 
 /// A connection that answers nothing for this long is doubtful. Who gives up sooner has other reasons.
 pub(crate) const IMPATIENT: Duration = Duration::from_millis(100);
-
-/// Written before a command that is served [last](Served::Last); whatever the answer is, nobody hears it.
-const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
-
-/// When the server writes its answer to somebody whose command also tells others something.
-///
-/// It writes to them one after the other, beginning with whoever got something last: that is whoever sent the command, unless it had
-/// been given another answer before. On few cores it then competes with whoever is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Served {
-    /// Where it comes.
-    AsItComes,
-    /// After the others, if nothing else is under way and it reaches the server in one piece with what goes before it.
-    Last,
-}
 
 /// What whoever sends a command does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +95,6 @@ pub(super) struct State {
 
 /// Somebody in the line, for so many answers.
 pub(super) struct Place {
-    /// Whether there comes an answer first that is not for it.
-    pub(super) skips_one: bool,
     pub(super) left: usize,
     /// How many in the line, from here on, get their answer with this one.
     pub(super) tied: usize,
@@ -128,32 +111,26 @@ impl Wire {
     }
 
     /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
-    pub(crate) fn send_one(&self, served: Served, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, (served, haste), None, write)
+    pub(crate) fn send_one(&self, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, haste, None, write)
     }
 
     /// The same for one whose answer is awaited, and which may reach the server in one call with others. Its answer is
     /// [nothing](crate::value::Value::Nil) if it has to be sent by itself.
     pub(crate) fn send_loose(&self, loose: &Loose, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, (Served::AsItComes, Haste::Awaited), Some(loose), write)
+        self.put(1, Haste::Awaited, Some(loose), write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.put(commands.count(), (Served::AsItComes, Haste::None), None, |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), Haste::None, None, |out| out.extend_from_slice(&commands.bytes))
     }
 
-    fn put(
-        &self,
-        count: usize,
-        how: (Served, Haste),
-        loose: Option<&Loose>,
-        write: impl FnOnce(&mut Vec<u8>),
-    ) -> Pending {
+    fn put(&self, count: usize, haste: Haste, loose: Option<&Loose>, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
         if count == 0 {
             return Pending::unasked();
         }
-        match self.0.0.send(count, how, loose, write) {
+        match self.0.0.send(count, haste, loose, write) {
             Some(slot) => Pending::at(slot, self.clone()),
             None => Pending::unsent(),
         }
@@ -202,7 +179,7 @@ impl Shared {
     fn send(
         &self,
         count: usize,
-        (served, haste): (Served, Haste),
+        haste: Haste,
         loose: Option<&Loose>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Arc<Slot>> {
@@ -212,15 +189,11 @@ impl Shared {
             return None;
         }
         let is_idle = state.is_idle();
-        let skips_one = is_idle && served == Served::Last;
-        if skips_one {
-            state.out.extend_from_slice(PING);
-        }
         // What is written at once stands alone.
         let loose = loose.filter(|_| state.row.takes() && !is_idle);
         state.write(loose, write);
-        let is_awaited = haste == Haste::Awaited && served == Served::AsItComes;
-        let stays_awake = state.stand(Place { skips_one, left: count, tied: 1, is_awaited, slot: Arc::clone(&slot) });
+        let is_awaited = haste == Haste::Awaited;
+        let stays_awake = state.stand(Place { left: count, tied: 1, is_awaited, slot: Arc::clone(&slot) });
         if state.writing {
             state.hurried |= haste == Haste::AtOnce;
         } else if is_idle || state.is_full() || haste == Haste::AtOnce {

@@ -45,8 +45,7 @@ impl Stage {
 
     /// Looks until both listen.
     async fn listens(&self) {
-        let listeners = || self.server.run::<String>("CLIENT LIST TYPE pubsub").lines().count();
-        support::until("two listeners", || listeners() >= 2).await;
+        support::until("two listeners", || self.server.listeners().len() >= 2).await;
     }
 
     /// Looks until so many hold it and so many wait.

@@ -47,7 +47,7 @@ fn fast_paths_make_few_calls() {
         ("renew", renew.clone(), 4),
         ("acquire, held: queue", acquire(2), 7),
         ("acquire, held: queue behind another", acquire(3), 6),
-        ("renew, with a waiter", renew, 7),
+        ("renew, with a waiter", renew, 8),
         ("heartbeat", beat, 7),
         ("release: hand-off", release(claims[1].id), 9),
         ("release: hand-off, and queue again", again, 10),

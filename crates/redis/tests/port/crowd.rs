@@ -42,7 +42,8 @@ impl Both {
         let Applied { reply, mut effects } = self.record.apply(&self.limits, now, op);
         self.fake.set_micros(self.millis * 1000);
         let said = self.codec.reply(op, now.run, self.fake.run(&self.codec.call(&name(1), op))).expect("an answer");
-        let published = self.fake.published().into_iter();
+        // An empty message only wakes.
+        let published = self.fake.published().into_iter().filter(|(_, payload)| !payload.is_empty());
         let mut pushed: Vec<Effect> = published.map(|(channel, payload)| self.effect(&channel, &payload)).collect();
         for news in [&mut effects, &mut pushed] {
             news.sort_by_cached_key(|effect| (effect.inbox, format!("{:?}", effect.news)));

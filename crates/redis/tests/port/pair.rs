@@ -139,7 +139,8 @@ impl<'a> Pair<'a> {
             answer => answer,
         };
         let reply = self.codec.reply(op, now.run, answer).map_err(|wrong| wrong.to_string())?;
-        let published = self.host.published().into_iter();
+        // An empty message only wakes.
+        let published = self.host.published().into_iter().filter(|(_, payload)| !payload.is_empty());
         let effects = published.map(|(channel, payload)| {
             let inbox = self.codec.keys().inbox(&channel).ok_or("news for no inbox")?;
             let push = self.codec.push(now.run, &payload).map_err(|wrong| wrong.to_string())?;

@@ -122,37 +122,6 @@ fn a_fair_acquisition_is_at_most_three_commands_with_a_thousand_waiters() {
     on_a_server(async |server| fair(&server, 1_000).await);
 }
 
-#[test]
-fn a_turn_that_ends_goes_out_behind_a_ping() {
-    on_a_server(async |server| {
-        for rule in ["+ping", "-ping"] {
-            let _: String = server.run("ACL SETUSER ann on >pw ~* &* +@all");
-            let proxy = Proxy::of(&server).await;
-            // Its watchdog asks too.
-            let ann = Locks::builder().set("watchdog_period", "1m").unwrap();
-            let ann = ann.connect(&proxy.url().replace("://", "://ann:pw@")).await.unwrap();
-            let bob = Locks::connect(&server.url()).await.unwrap();
-            let _: String = server.run(&format!("ACL SETUSER ann {rule}"));
-            let first = ann.mutex("job").acquire().await.unwrap();
-            let next = tokio::spawn(ann.mutex("job").acquire());
-            let other = tokio::spawn(bob.mutex("job").fair().acquire());
-            soon("the other process waits", async {
-                while bob.inspect("job").await.unwrap().is_none_or(|seen| seen.record.waiters.is_empty()) {}
-            })
-            .await;
-            // The answer says that somebody waits who wants no turn to be longer than one hold.
-            first.renew().await.unwrap();
-            let pings = proxy.seen("ping");
-            soon("the release", first.release()).await.unwrap();
-            // Whatever the server says to it, and even if it refuses it.
-            assert_eq!(proxy.seen("ping"), pings + 1, "{rule}");
-            soon("the other process", other).await.unwrap().unwrap().release().await.unwrap();
-            soon("who stood in line here", next).await.unwrap().unwrap().release().await.unwrap();
-            assert_eq!(proxy.seen("ping"), pings + 1, "with nobody in line there is nothing to hurry for");
-        }
-    });
-}
-
 /// Lets one hold and `waiters` wait, hand over, and queue again; counts what that takes.
 async fn fair(server: &Server, waiters: usize) {
     let proxy = Proxy::of(server).await;

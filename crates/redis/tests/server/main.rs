@@ -19,3 +19,4 @@ mod secrets;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;
+mod turns;

@@ -297,15 +297,8 @@ fn a_runtime_without_io_or_time_is_told_so() {
     assert!(error.to_string().contains("lacks I/O or time"), "{error}");
 }
 
-/// The connections that listen for the one inbox that there is.
-fn who_listens(server: &Server) -> Vec<String> {
-    let clients: String = server.run("CLIENT LIST TYPE pubsub");
-    let subscribed = clients.lines().filter(|line| line.contains("sub=1"));
-    subscribed.filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
-}
-
 fn listeners(server: &Server) -> usize {
-    who_listens(server).len()
+    server.listeners().len()
 }
 
 /// Looks until so many listen.
@@ -322,9 +315,9 @@ fn whoever_listens_outlives_its_runtime() {
     let first = runtime();
     let locks = first.block_on(Locks::connect(&server.url())).unwrap();
     first.block_on(crate::support::until("one that listens", || listeners(&server) == 1));
-    let before = who_listens(&server);
+    let before = server.listeners();
     drop(first);
-    let another = || matches!(&who_listens(&server)[..], [one] if !before.contains(one));
+    let another = || matches!(&server.listeners()[..], [one] if !before.contains(one));
     runtime().block_on(crate::support::until("another that listens", another));
     drop(locks);
     expect_listeners(&server, 0);

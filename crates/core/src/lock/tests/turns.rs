@@ -44,6 +44,35 @@ fn a_pushed_grant_is_confirmed_when_its_turn_is_about_to_end() {
 }
 
 #[test]
+fn a_turn_is_prepared_shortly_before_it_ends_unless_that_was_sooner() {
+    let (mut lock, first) = Lock::queued(writer());
+    let next = lock.ask(writer());
+    lock.push_before(1, 11, SOMEBODY);
+    let grip = lock.grip(first);
+    lock.wait(6);
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    let errand = lock.out.last().expect("it was sent").1.clone();
+    let Errand::Renew { sent, due, .. } = errand else { panic!("{errand:?}") };
+    assert_eq!((sent, due.since(sent)), (lock.now, Duration::from_micros(5_500)), "the next hold takes 6 ms, too");
+    assert!(lock.machine.wants(&errand));
+    let grip = lock.grip(next);
+    lock.release(grip);
+    assert!(!lock.machine.wants(&errand));
+}
+
+#[test]
+fn whoever_held_for_long_lets_the_next_one_run_first() {
+    for (held, steps_back) in [(0, false), (1, true)] {
+        let (mut lock, grip) = Lock::held(writer());
+        lock.ask(writer());
+        lock.wait(held);
+        let released = lock.machine.handle_release(lock.now, grip, true);
+        assert_eq!(matches!(released, Released::Passed), steps_back, "{released:?}");
+    }
+}
+
+#[test]
 fn a_turn_that_ends_with_those_who_waited_is_confirmed_with_the_last_of_them() {
     let (mut lock, first) = Lock::queued(writer());
     let next = lock.ask(writer());

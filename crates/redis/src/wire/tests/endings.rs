@@ -102,7 +102,10 @@ fn an_opening_that_is_given_up_leaves_nothing() {
         }
         drop(opening);
         far.unwrap().read_to_end(&mut bytes).await.unwrap();
-        assert_eq!(bytes, b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n");
+        assert_eq!(
+            bytes,
+            b"*4\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$7\r\nSETNAME\r\n$6\r\nbandog\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n"
+        );
     });
 }
 

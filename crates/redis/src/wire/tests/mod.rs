@@ -19,7 +19,7 @@ use crate::value::Value;
 
 use super::driver::Ear;
 use super::socket::Stream;
-use super::{Answers, Broken, Command, Haste, Heard, IMPATIENT, Packed, Pending, Served, Wire};
+use super::{Answers, Broken, Command, Haste, Heard, IMPATIENT, Packed, Pending, Wire};
 
 /// More than the buffers of a socket hold.
 const MUCH: usize = 16 << 20;
@@ -83,7 +83,7 @@ fn commands_and_answers_keep_their_order() {
         let mut sent: Vec<Pending> = (0..5).map(|at| wire.send(&command(&format!("A{at}")))).collect();
         assert_eq!(words(&mut far, 5).await, ["A0", "A1", "A2", "A3", "A4"]);
         sent.extend((0..5).map(|at| {
-            wire.send_one(Served::AsItComes, Haste::None, |out| {
+            wire.send_one(Haste::None, |out| {
                 out.extend_from_slice(&command(&format!("B{at}")).bytes);
             })
         }));
@@ -108,9 +108,7 @@ fn what_goes_at_once_is_written_by_its_caller_with_what_came_before() {
         // From here on the driver does not run.
         let mut far = far.into_std().unwrap();
         far.set_nonblocking(false).unwrap();
-        let send = |word: &str, haste| {
-            wire.send_one(Served::AsItComes, haste, |out| out.extend_from_slice(&command(word).bytes))
-        };
+        let send = |word: &str, haste| wire.send_one(haste, |out| out.extend_from_slice(&command(word).bytes));
         let sent = [send("B", Haste::None), send("C", Haste::AtOnce)];
         let mut bytes = vec![0; command("B").bytes.len() + command("C").bytes.len()];
         far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -135,28 +133,6 @@ fn what_is_sent_together_is_answered_together() {
         assert_eq!(number(one.await), 4);
         assert_eq!(three.await.unwrap().list(), [Value::Int(1), Value::Error("ERR no".into()), Value::Nil]);
         assert!(wire.send(&Packed::default()).await.unwrap().list().is_empty());
-    });
-}
-
-#[test]
-fn whoever_goes_last_hears_its_own_answer() {
-    on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
-        let send =
-            |word: &str| wire.send_one(Served::Last, Haste::Awaited, |out| out.extend_from_slice(&command(word).bytes));
-        wire.send(&command("WARM"));
-        assert_eq!(words(&mut far, 1).await, ["WARM"]);
-        for answers in [&b"+PONG\r\n:1\r\n:2\r\n"[..], b"-NOPERM no\r\n:1\r\n:2\r\n"] {
-            far.write_all(b"+OK\r\n").await.unwrap();
-            until_idle(&wire).await;
-            // With something under way there is an answer before its own anyhow.
-            let (first, second) = (send("A"), send("B"));
-            assert_eq!(words(&mut far, 3).await, ["PING", "A", "B"]);
-            far.write_all(answers).await.unwrap();
-            assert_eq!((number(first.await), number(second.await)), (1, 2));
-            wire.send(&command("WARM"));
-            assert_eq!(words(&mut far, 1).await, ["WARM"]);
-        }
     });
 }
 

@@ -28,8 +28,8 @@ async fn resting() -> (Wire, TcpStream, Arc<AtomicUsize>) {
     (wire, far, polls)
 }
 
-fn send(wire: &Wire, served: Served, haste: Haste) -> Pending {
-    wire.send_one(served, haste, |out| out.extend_from_slice(&command("A").bytes))
+fn send(wire: &Wire, haste: Haste) -> Pending {
+    wire.send_one(haste, |out| out.extend_from_slice(&command("A").bytes))
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
         for _ in 0..100 {
             let (wire, mut far, polls) = resting().await;
             let before = polls.load(Ordering::Relaxed);
-            let sent = send(&wire, Served::AsItComes, Haste::Awaited);
+            let sent = send(&wire, Haste::Awaited);
             while wire.is_awake() {
                 others += 1;
                 tokio::task::yield_now().await;
@@ -69,7 +69,7 @@ fn it_reads_an_answer_of_which_the_runtime_has_not_told_it() {
             let (wire, mut driver) = Wire::new(Stream::from(near), None);
             let mut far = far.into_std().unwrap();
             assert!(Pin::new(&mut driver).poll(&mut context).is_pending());
-            let mut sent = send(&wire, Served::AsItComes, Haste::Awaited);
+            let mut sent = send(&wire, Haste::Awaited);
             far.write_all(b":1\r\n").unwrap();
             // Nothing is awaited here, so the runtime has not looked for news.
             while wire.is_awake() {
@@ -87,7 +87,7 @@ fn whoever_keeps_its_thread_after_sending_keeps_nobody_from_an_answer() {
     let task = workers.spawn(async {
         let (wire, far, _) = resting().await;
         let mut far = far.into_std().unwrap();
-        let mut sent = send(&wire, Served::AsItComes, Haste::Awaited);
+        let mut sent = send(&wire, Haste::Awaited);
         assert!(wire.is_awake());
         far.write_all(b":1\r\n").unwrap();
         let (begun, mut context) = (crate::clock::now(), Context::from_waker(Waker::noop()));
@@ -103,8 +103,8 @@ fn whoever_keeps_its_thread_after_sending_keeps_nobody_from_an_answer() {
 fn it_sleeps_where_nobody_is_in_a_hurry() {
     on_a_runtime(async {
         let ways: [fn(&Wire) -> Pending; 4] = [
-            |wire| send(wire, Served::Last, Haste::Awaited),
-            |wire| send(wire, Served::AsItComes, Haste::AtOnce),
+            |wire| send(wire, Haste::None),
+            |wire| send(wire, Haste::AtOnce),
             |wire| wire.send(&command("A")),
             |wire| wire.send(&["A", "B"].map(Command::new).into_iter().collect()),
         ];
@@ -115,7 +115,7 @@ fn it_sleeps_where_nobody_is_in_a_hurry() {
         }
         let (wire, _far, _) = resting().await;
         wire.stand_back();
-        let _sent = send(&wire, Served::AsItComes, Haste::Awaited);
+        let _sent = send(&wire, Haste::Awaited);
         assert!(!wire.is_awake());
     });
 }
@@ -126,7 +126,7 @@ fn it_stays_awake_while_somebody_waits_whatever_else_is_under_way() {
         use Haste::{AtOnce, Awaited, None};
         for hastes in [&[Awaited][..], &[AtOnce, Awaited], &[None, None, Awaited], &[Awaited, Awaited]] {
             let (wire, mut far, _) = resting().await;
-            let sent: Vec<_> = hastes.iter().map(|haste| send(&wire, Served::AsItComes, *haste)).collect();
+            let sent: Vec<_> = hastes.iter().map(|haste| send(&wire, *haste)).collect();
             assert!(wire.is_awake(), "{hastes:?}");
             for pending in sent {
                 far.write_all(b":1\r\n").await.unwrap();

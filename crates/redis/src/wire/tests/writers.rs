@@ -28,7 +28,7 @@ fn what_goes_at_once_while_another_writes_is_written_too() {
                         std::hint::spin_loop();
                     }
                     let put = |out: &mut Vec<u8>| out.extend_from_slice(&command("A").bytes);
-                    drop(wire.send_one(Served::AsItComes, Haste::AtOnce, put));
+                    drop(wire.send_one(Haste::AtOnce, put));
                 }
             })
         });
@@ -60,7 +60,7 @@ fn while_somebody_writes_nobody_is_woken_for_what_comes() {
         wire.shared().lock().resting = Some(Waker::from(Arc::clone(&woken)));
         let send = |haste| {
             let put = |out: &mut Vec<u8>| out.extend_from_slice(&command("A").bytes);
-            drop(wire.send_one(Served::AsItComes, haste, put));
+            drop(wire.send_one(haste, put));
             woken.0.load(Ordering::Relaxed)
         };
         drop(wire.shared().lock().take_out(Vec::new()));
@@ -86,7 +86,7 @@ fn whoever_writes_the_order_is_kept() {
                     let place = handed_in.fetch_add(1, Ordering::Relaxed);
                     out.extend_from_slice(&command(&format!("{place:08}")).bytes);
                 };
-                drop(wire.send_one(Served::AsItComes, haste, put));
+                drop(wire.send_one(haste, put));
             }
         })
     });

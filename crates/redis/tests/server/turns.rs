@@ -1,0 +1,154 @@
+//! Who is told what when a lock goes from one process to another: everything that is published, as it is published.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bandog::{Guard, Locks};
+use bandog_rig::Proxy;
+use tokio::time::Instant;
+
+use crate::support::{Server, locks, ms, on_a_server, soon, until};
+
+/// How long a process may keep the lock from others.
+const TURN: Duration = ms(400);
+/// Longer than half of it, so that the second hold is the last.
+const SECTION: Duration = ms(250);
+
+/// Hears everything that is published for inboxes and connections.
+fn overhear(server: &Server) -> std::sync::mpsc::Receiver<(Instant, String, Vec<u8>)> {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (mut connection, (ready, is_ready)) = (server.connection(), std::sync::mpsc::channel());
+    std::thread::spawn(move || {
+        let mut news = connection.as_pubsub();
+        news.psubscribe("lock:inbox:*").unwrap();
+        ready.send(()).unwrap();
+        while let Ok(message) = news.get_message() {
+            let heard = (Instant::now(), message.get_channel_name().to_owned(), message.get_payload_bytes().to_vec());
+            if tell.send(heard).is_err() {
+                return;
+            }
+        }
+    });
+    is_ready.recv().unwrap();
+    told
+}
+
+/// Until so many wait for it.
+async fn crowd(locks: &Locks, waiters: usize) {
+    soon("a line", async {
+        while locks.inspect("job").await.unwrap().is_none_or(|seen| seen.record.waiters.len() != waiters) {}
+    })
+    .await;
+}
+
+fn kind(payload: &[u8]) -> &str {
+    match payload.first() {
+        None => "nothing",
+        Some(b'G') => "grant",
+        Some(b'W') => "somebody waits",
+        Some(_) => "something else",
+    }
+}
+
+#[test]
+fn whoever_releases_is_told_before_whoever_is_handed_the_lock_and_so_is_served_last() {
+    on_a_server(async |server| {
+        let (ann, bob) = (locks(&server.url()).await, locks(&server.url()).await);
+        let ways: [fn(&Locks) -> bandog::Mutex; 2] = [|locks| locks.mutex("job"), |locks| locks.mutex("job").fair()];
+        for way in ways {
+            let held = way(&ann).acquire().await.unwrap();
+            let waits = tokio::spawn(way(&bob).acquire());
+            crowd(&ann, 1).await;
+            let told = overhear(&server);
+            held.release().await.unwrap();
+            drop(soon("the lock", waits).await.unwrap().unwrap().release().await);
+            let (_, echo, first) = told.recv().unwrap();
+            assert!(echo.starts_with("lock:inbox:echo") && first.is_empty(), "{echo}");
+            let (_, inbox, second) = told.recv().unwrap();
+            assert_eq!((kind(&second), inbox.contains("echo")), ("grant", false));
+        }
+        // By the engine, too.
+        let permit = ann.semaphore("gpu", 1).acquire().await.unwrap();
+        let waits = tokio::spawn(bob.semaphore("gpu", 1).acquire());
+        until("somebody waits", || server.run::<String>("TYPE lock:gpu") == "hash").await;
+        let told = overhear(&server);
+        drop(permit.release().await);
+        drop(soon("the permit", waits).await.unwrap().unwrap());
+        assert_eq!(
+            [told.recv().unwrap(), told.recv().unwrap()].map(|(_, _, news)| kind(&news).to_owned()),
+            ["nothing", "grant"]
+        );
+        // With nobody in line there is nobody to be told anything.
+        let told = overhear(&server);
+        ann.mutex("free").acquire().await.unwrap().release().await.unwrap();
+        assert!(told.try_recv().is_err());
+    });
+}
+
+#[test]
+fn a_user_who_may_not_listen_for_itself_hands_over_all_the_same() {
+    on_a_server(async |server| {
+        // Inboxes have digits alone.
+        server.tell("ACL SETUSER ann on >pw ~* resetchannels &lock:inbox:[0-9a-f][0-9a-f][0-9a-f]* +@all");
+        let (ann, bob) = (locks(&server.url().replace("://", "://ann:pw@")).await, locks(&server.url()).await);
+        let held = ann.mutex("job").fair().acquire().await.unwrap();
+        let waits = tokio::spawn(bob.mutex("job").fair().acquire());
+        crowd(&bob, 1).await;
+        let told = overhear(&server);
+        held.release().await.unwrap();
+        drop(soon("the lock", waits).await.unwrap().unwrap());
+        assert_eq!(kind(&told.recv().unwrap().2), "grant");
+    });
+}
+
+/// Ann has been handed the lock by Bob, another task of hers is behind it, and Cid behind that.
+async fn handed_over(server: &Arc<Server>, proxy: &Proxy) -> (Guard, tokio::task::JoinHandle<Guard>, [Locks; 2]) {
+    let [bob, cid] = [locks(&server.url()).await, locks(&server.url()).await];
+    let ann = Locks::builder().local_passing(64, TURN).connect(&proxy.url()).await.unwrap();
+    let held = bob.mutex("job").acquire().await.unwrap();
+    let asks = || {
+        let asked = ann.mutex("job").acquire();
+        tokio::spawn(async move { asked.await.unwrap() })
+    };
+    let first = asks();
+    crowd(&bob, 1).await;
+    let next = asks();
+    drop(tokio::spawn(cid.mutex("job").acquire()));
+    crowd(&bob, 2).await;
+    held.release().await.unwrap();
+    (soon("the lock", first).await.unwrap(), next, [bob, cid])
+}
+
+#[test]
+fn whoever_is_next_is_woken_shortly_before_a_turn_ends() {
+    on_a_server(async |server| {
+        let proxy = Proxy::of(&server).await;
+        let (guard, next, _others) = handed_over(&server, &proxy).await;
+        let told = overhear(&server);
+        tokio::time::sleep(SECTION).await;
+        let passed = Instant::now();
+        guard.release().await.unwrap();
+        let _last = soon("the pass", next).await.unwrap();
+        // Heartbeats repeat that somebody waits.
+        let next = std::iter::from_fn(|| told.recv_timeout(Duration::from_secs(5)).ok());
+        let (at, inbox, news) = { next }.find(|(_, _, news)| kind(news) != "somebody waits").unwrap();
+        assert_eq!((kind(&news), inbox.contains("echo")), ("nothing", false), "{inbox}");
+        // Not with the pass: a machine that is woken too soon has fallen asleep again.
+        assert!(at - passed >= SECTION - ms(1), "after {:?}", at - passed);
+        assert_eq!(proxy.seen("renew"), 1);
+    });
+}
+
+#[test]
+fn a_turn_that_ends_sooner_than_expected_is_not_prepared_any_more() {
+    on_a_server(async |server| {
+        let proxy = Proxy::of(&server).await;
+        let (guard, next, _others) = handed_over(&server, &proxy).await;
+        tokio::time::sleep(SECTION).await;
+        guard.release().await.unwrap();
+        soon("the pass", next).await.unwrap().release().await.unwrap();
+        // Nothing tells that nothing comes.
+        tokio::time::sleep(2 * SECTION).await;
+        assert_eq!(proxy.seen("renew"), 0);
+    });
+}
