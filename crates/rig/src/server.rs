@@ -145,20 +145,25 @@ impl Server {
     /// # Panics
     /// When the server does not answer.
     pub fn listeners(&self) -> Vec<String> {
-        let clients: String = self.run("CLIENT LIST");
-        let listening = clients.lines().filter(|line| line.contains(" name=bandog-news ") && !line.contains(" sub=0 "));
-        listening.filter_map(|line| Some(line.split(' ').next()?.strip_prefix("id=")?.to_owned())).collect()
+        self.named("bandog-news")
     }
 
-    /// Cuts the connections that listen for news; how many there were.
+    /// Cuts the connections of this name, `bandog` or `bandog-news`; how many there were.
     ///
     /// # Panics
     /// When the server does not answer.
-    pub fn cut_listeners(&self) -> usize {
-        let listeners = self.listeners();
+    pub fn cut(&self, name: &str) -> usize {
+        let connections = self.named(name);
         // One may have gone by itself.
-        listeners.iter().for_each(|id| drop(self.try_run::<u32>(&format!("CLIENT KILL ID {id}"))));
-        listeners.len()
+        connections.iter().for_each(|id| drop(self.try_run::<u32>(&format!("CLIENT KILL ID {id}"))));
+        connections.len()
+    }
+
+    /// Those of them that have subscribed to something.
+    fn named(&self, name: &str) -> Vec<String> {
+        let (clients, name): (String, _) = (self.run("CLIENT LIST TYPE pubsub"), format!(" name={name} "));
+        let named = clients.lines().filter(|line| line.contains(&name));
+        named.filter_map(|line| Some(line.split(' ').next()?.strip_prefix("id=")?.to_owned())).collect()
     }
 
     /// Runs one command, given as words, whatever it answers but a refusal.

@@ -14,7 +14,7 @@ use bandog_core::op::{Body, Reply, Verdict};
 use bandog_core::store::{Answer, StoreError};
 use tokio::sync::oneshot;
 
-use super::keeper::Letter;
+use super::letter::Letter;
 use super::shield::shield;
 use super::{Cohort, Driver, inline};
 use crate::blocking::is_blocking;

@@ -14,15 +14,14 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use bandog_core::lock::Errand;
-use bandog_core::name::LockName;
-use bandog_core::op::{Op, Reply};
+use bandog_core::op::Reply;
 use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
 use bandog_core::wheel::{Key, Wheel};
 use tokio::sync::Notify;
 
 use super::calls::{first, poll_once};
+use super::letter::{Errands, Letter};
 use super::shield::{shield, shielded};
 use super::tracked::tracked;
 use super::{Cohort, Driver, lock};
@@ -70,14 +69,6 @@ impl Wake for Ringer {
     fn wake(self: Arc<Self>) {
         self.0.notify_one();
     }
-}
-
-type Errands = Vec<(Arc<Cohort>, Errand)>;
-
-pub(super) struct Letter {
-    pub(super) cohort: Arc<Cohort>,
-    pub(super) errand: Errand,
-    pub(super) op: Op,
 }
 
 impl Keeper {
@@ -207,7 +198,7 @@ impl Keeper {
         std::iter::from_fn(|| wheel.poll(now.millis())).find_map(|cohort| cohort.upgrade())
     }
 
-    /// Sleeps until the next timer or until the bell rings.
+    /// Sleeps until the next timer, until a letter is due, or until the bell rings.
     async fn sleep(&self, clock: &Clock, at_most: Duration) {
         // Announced before the wheel is read: a timer set in between rings the bell.
         self.asleep_until.store(u64::MAX, Ordering::Release);
@@ -222,9 +213,9 @@ impl Keeper {
         if !self.worker.rest(until) {
             return;
         }
-        if letter < timer {
-            // To the tenth of a millisecond.
-            let _ = first(pin!(self.bell.notified()), pin!(clock.sleep_until(letter))).await;
+        if letter < Moment::FAR {
+            // To the tenth of a millisecond, where a nap may take two more.
+            let _ = first(pin!(self.bell.notified()), pin!(clock.sleep_until(until))).await;
         } else if timer < Moment::FAR {
             let _ = first(pin!(self.bell.notified()), pin!(clock.nap_until(timer, at_most))).await;
         } else {
@@ -336,36 +327,12 @@ impl Driver {
     }
 }
 
-impl Letter {
-    /// Whether nobody waits for it yet: a hold is kept, confirmed before its turn ends, or doubt of it is to end.
-    pub(super) fn can_wait(&self) -> bool {
-        matches!(self.errand, Errand::Renew { slip: None, .. })
-    }
-
-    /// When it is to be sent.
-    fn due(&self) -> Moment {
-        match self.errand {
-            Errand::Renew { due, .. } => due,
-            _ => Moment::ZERO,
-        }
-    }
-
-    /// Whether it is still to be sent: what it was for may be over if it had to wait.
-    fn is_wanted(&self) -> bool {
-        let waited = matches!(self.errand, Errand::Renew { sent, due, .. } if due > sent);
-        !waited || self.cohort.lock().machine.wants(&self.errand)
-    }
-
-    fn open(self) -> ((Arc<Cohort>, Errand), (LockName, Op)) {
-        let name = self.cohort.name().clone();
-        ((self.cohort, self.errand), (name, self.op))
-    }
-}
-
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use bandog_core::holder::{Client, ClientId, Who};
-    use bandog_core::lock::{Machine, Settings};
+    use bandog_core::lock::{Errand, Machine, Settings};
+    use bandog_core::name::LockName;
+    use bandog_core::op::Op;
 
     use super::*;
 

@@ -15,6 +15,7 @@ mod health;
 mod inline;
 mod janitor;
 mod keeper;
+mod letter;
 mod mailbox;
 mod named;
 mod report;

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::calls::first;
 use super::health::Reach;
-use super::keeper::Letter;
+use super::letter::Letter;
 use super::shield::shielded;
 use super::{Cohort, Driver, in_shard};
 use crate::clock::Clock;

@@ -1,7 +1,7 @@
 //! How a guard was let go, as far as can be told at once. [`Guard::release`](super::Guard::release) waits for the rest.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bandog_core::lock::{Outcome, Released, Why};
@@ -12,8 +12,6 @@ use crate::driver::Stays;
 
 pub(super) enum Parting {
     Over(Result<(), Why>),
-    /// It is over; whoever has the lock now runs first.
-    Passed,
     Asked(Waiting),
     Stays(Stays),
 }
@@ -23,7 +21,6 @@ impl Parting {
     pub(super) fn of(hold: &Hold) -> Self {
         match hold.let_go(true) {
             Released::Now(result) => Self::Over(result),
-            Released::Passed => Self::Passed,
             Released::Later(slip) => Self::Asked(Waiting::new(&hold.handle, &hold.cohort, slip)),
         }
     }
@@ -32,10 +29,6 @@ impl Parting {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Why>> {
         match self {
             Self::Over(result) => Poll::Ready(std::mem::replace(result, Err(Why::Closed))),
-            Self::Passed => {
-                *self = Self::Over(Ok(()));
-                pin!(tokio::task::yield_now()).poll(cx).map(Ok)
-            }
             Self::Asked(waiting) => match waiting.poll(cx.waker()) {
                 None => Poll::Pending,
                 Some((_, Outcome::Failed(why), _)) => Poll::Ready(Err(why)),

@@ -86,7 +86,7 @@ impl<'a> Hoard<'a> {
     pub(super) fn harm(&self) {
         let server = &self.stage.server;
         let _: u64 = server.run(&format!("DEL lock:hoard-{}-0", self.number));
-        let _: u64 = server.run("CLIENT KILL TYPE normal SKIPME yes");
+        let _: u64 = server.run("CLIENT KILL TYPE pubsub");
     }
 
     pub(super) fn end(mut self) -> io::Result<()> {

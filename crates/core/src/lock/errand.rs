@@ -6,7 +6,7 @@ use crate::time::Moment;
 use super::{Grip, Slip};
 
 /// What the driver must send to the store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Action {
     /// To be handed back with the answer.
     pub errand: Errand,
@@ -54,7 +54,7 @@ pub enum Errand {
         sent: Moment,
         /// Whoever waits for it.
         slip: Option<Slip>,
-        /// It is worth most then, and is not to be sent before.
+        /// It is worth most then, and may be kept until then; whoever keeps it asks [`Machine::handle_due`](super::Machine::handle_due).
         due: Moment,
     },
     /// A heartbeat for these claims.

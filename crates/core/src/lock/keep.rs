@@ -13,16 +13,19 @@ use super::{Action, Cohort, Errand, Event, Grip, HoldState, Lane, LossReason, Ma
 impl Machine {
     pub(super) fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>, due: Moment) -> Option<Action> {
         let hold = self.holds.get_mut(grip.0).filter(|hold| hold.is_live())?;
-        hold.confirming = true;
+        // What is kept back is not under way.
+        hold.confirming |= due <= now;
         let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip, due };
         let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease(), started: hold.started });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 
-    /// Whether a renewal is still to be sent: its hold may have been released since.
-    pub fn wants(&self, errand: &Errand) -> bool {
+    /// A renewal that was kept until it was [due](Errand::Renew::due) is about to be sent. False if it is not to be sent any more: the
+    /// hold was released, or another has confirmed it or is about to.
+    pub fn handle_due(&mut self, errand: &Errand) -> bool {
         let Errand::Renew { grip, seq, .. } = errand else { return true };
-        self.holds.get(grip.0).is_some_and(|hold| hold.seq == *seq && hold.is_live())
+        let wanted = |hold: &&mut Hold| hold.seq == *seq && hold.is_live() && !hold.confirmed && !hold.confirming;
+        self.holds.get_mut(grip.0).filter(wanted).map(|hold| hold.confirming = true).is_some()
     }
 
     /// `at` is the store's own time of the answer.

@@ -13,7 +13,7 @@ use super::holds::HoldKey;
 use super::slips::Stage;
 use super::{Cohort, Grip, How, Lane, LossReason, Machine, OwnerId, Settings, Slip, Todo, Why};
 
-/// A turn that is over so soon finds the store awake; and whoever held for so long may let the next one run first.
+/// A turn that is over so soon finds the store awake.
 const SOON: Duration = Duration::from_millis(1);
 
 /// So long before its end a turn is prepared.
@@ -91,8 +91,6 @@ impl Remote {
 pub enum Released {
     /// It is over.
     Now(Result<(), Why>),
-    /// The same: the next one here has it now, and has waited for long enough to run first.
-    Passed,
     /// The store was asked; the slip has the answer.
     Later(Slip),
 }
@@ -112,7 +110,6 @@ impl Machine {
     pub fn handle_last_release(&mut self, now: Moment, grip: Grip, lane: Lane, listen: bool) -> Released {
         let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
         let (over, watched) = (hold.is_live() && hold.deadline() <= now, hold.care().is_some());
-        let is_long = now.since(hold.since) >= SOON;
         if watched {
             self.alert_hold(now, grip);
         }
@@ -123,9 +120,7 @@ impl Machine {
             self.let_go(now, grip, lane);
             return Released::Now(Err(Why::Lost(reason)));
         }
-        let Some(key) = self.pass_or_part(now, grip, lane) else {
-            return if is_long { Released::Passed } else { Released::Now(Ok(())) };
-        };
+        let Some(key) = self.pass_or_part(now, grip, lane) else { return Released::Now(Ok(())) };
         if !listen {
             return Released::Now(Ok(()));
         }
@@ -300,8 +295,7 @@ impl Machine {
         self.give(now, grip.0, next, How::Local);
         if let Some(ends) = self.turn_ends(now).filter(|_| is_unconfirmed) {
             // It is due within the claim window anyway. Now it has the store, and whoever is next, awake when the release comes.
-            let due = Moment::ZERO + ends.since(Moment::ZERO + LEAD);
-            self.bustle.todo.push_back(Todo::Prepare(grip, due.max(now)));
+            self.bustle.todo.push_back(Todo::Prepare(grip, (ends - LEAD).max(now)));
         }
     }
 

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bandog_conformance::history::History;
-use bandog_core::lock::Slip;
+use bandog_core::lock::{Action, Slip};
 use bandog_core::op::{Op, Reply};
 use bandog_core::store::{Push, StoreError};
 
@@ -91,7 +91,7 @@ pub struct Coverage {
 }
 
 /// What else is counted.
-pub const EVENTS: [&str; 18] = [
+pub const EVENTS: [&str; 19] = [
     "message lost",
     "message doubled",
     "message late",
@@ -104,6 +104,7 @@ pub const EVENTS: [&str; 18] = [
     "upgrade or downgrade",
     "revocation",
     "round of a watchdog",
+    "renewal kept until it was due",
     "look",
     "look that found nothing",
     "lease end that was nearer",
@@ -127,6 +128,7 @@ pub(crate) enum Count {
     Change,
     Revocation,
     Round,
+    Kept,
     Look,
     LookInVain,
     NearerEnd,
@@ -189,6 +191,8 @@ pub(crate) enum Event {
     Answer(Who, u64, Box<Result<Reply, StoreError>>),
     /// No answer came in time.
     Silence(Who, u64),
+    /// What a process has kept is to be sent.
+    Due(Who, Box<Action>),
     /// A push reaches an inbox.
     News(Who, Box<Push>),
     /// A machine's timer.
@@ -307,6 +311,7 @@ impl World {
                 self.feed(who.client, |now, machine| machine.handle_push(now, push.run, push.news));
             }
             Event::Timer(who) => self.timer_fires(who),
+            Event::Due(who, action) => self.due(who, *action),
             Event::Round(who) => self.round(who),
             Event::Wake(who, user, slip) => self.look(who, user, slip),
             Event::Step(who, user, step) => self.step(who, user, step),
@@ -350,6 +355,7 @@ impl Event {
         match self {
             Self::Answer(who, ..)
             | Self::Silence(who, _)
+            | Self::Due(who, _)
             | Self::News(who, _)
             | Self::Timer(who)
             | Self::Round(who)

@@ -111,7 +111,25 @@ impl World {
         self.set_timer(who);
     }
 
+    /// Sends it, or keeps it until it is due.
     fn act(&mut self, who: Who, action: Action) {
+        let process = &self.processes[who.client];
+        match action.errand {
+            Errand::Renew { due, .. } if due > process.local(self.now) => {
+                self.schedule(process.global(due), Event::Due(who, Box::new(action)));
+            }
+            _ => self.send_now(who, action),
+        }
+    }
+
+    pub(super) fn due(&mut self, who: Who, action: Action) {
+        if self.processes[who.client].machine.handle_due(&action.errand) {
+            self.coverage.note(Count::Kept);
+            self.send_now(who, action);
+        }
+    }
+
+    fn send_now(&mut self, who: Who, action: Action) {
         let process = &mut self.processes[who.client];
         process.next_call += 1;
         let call = process.next_call;

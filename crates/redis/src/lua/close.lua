@@ -1,6 +1,7 @@
 -- Writes back what changed, lets the key live as long as the record matters, and pushes the news last.
 -- cost     PEXPIREAT and SET for numbers alone, else PEXPIREAT, at most one HDEL and one HSET per 500 fields, with DEL
---          (and SETRANGE for a new claim) where it was numbers alone; one PUBLISH per piece of news
+--          (and SETRANGE for a new claim) where it was numbers alone; one PUBLISH per piece of news, and one for
+--          the echo
 
 -- Tells every holder's inbox, each once, that somebody waits.
 function f.notify()

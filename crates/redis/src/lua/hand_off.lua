@@ -3,7 +3,8 @@
 -- forget, inboxes that are dead) is left to the engine. One leaves the line for one who joins it, so there is room.
 --
 -- cost     9 redis.calls in all (TIME, MGET, HGET, HMGET twice, PEXPIREAT, HSET, HDEL, PUBLISH), however many wait; 10
---          with a claim that nobody stands before; 8 for the last in line (SET in place of HSET and HDEL)
+--          with a claim that nobody stands before; 8 for the last in line (SET in place of HSET and HDEL); a PUBLISH
+--          more on a connection with an echo
 if named == 0 and s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == ARGV[2] then
   local last, seen, expires, late, n, _, cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first,
     final, stale, latest = struct.unpack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8', s)

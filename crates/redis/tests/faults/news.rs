@@ -33,7 +33,7 @@ fn schedule_19_the_inbox_is_cut_just_before_the_message() {
             stage.sees("job", (1, 1)).await;
             // A claim does not wait for long until news is heard again.
             stage.listens().await;
-            assert!(stage.server.cut_listeners() >= 1);
+            assert!(stage.server.cut("bandog-news") >= 1);
             held.release().await.unwrap();
             let guard = tokio::time::timeout(ms(2_000), waits).await.expect("found after the resubscription").unwrap();
             guard.release().await.unwrap();
@@ -46,7 +46,7 @@ fn schedule_19_the_inbox_subscribes_again() {
     on_stage(async |stage| {
         stage.listens().await;
         let before = stage.proxy.seen("subscribe");
-        assert!(stage.server.cut_listeners() >= 1);
+        assert!(stage.server.cut("bandog-news") >= 1);
         until("another subscription", || stage.proxy.seen("subscribe") > before).await;
         until("a listener at the server", || stage.server.listeners().len() >= 2).await;
         // With heartbeats a grant would take half a claim window: this one is heard.
@@ -65,7 +65,7 @@ fn schedule_19_a_subscription_is_lost_on_the_way() {
         stage.listens().await;
         for fault in [Fault::LoseRequest, Fault::LoseReply] {
             let hit = stage.proxy.plan("subscribe", fault);
-            assert!(stage.server.cut_listeners() >= 1);
+            assert!(stage.server.cut("bandog-news") >= 1);
             hit.await.unwrap();
             stage.listens().await;
         }
@@ -114,7 +114,7 @@ fn schedule_19_a_revocation_while_the_inbox_is_cut_is_told() {
         for _ in 0..3 {
             stage.listens().await;
             let guard = stage.ann.mutex("job").acquire().await.unwrap();
-            assert!(stage.server.cut_listeners() >= 1);
+            assert!(stage.server.cut("bandog-news") >= 1);
             stage.bob.revoke("job", "stuck since noon").now().await.unwrap().expect("a holder");
             assert_eq!(soon("the loss", guard.lost()).await.to_string(), "revoked: stuck since noon");
         }

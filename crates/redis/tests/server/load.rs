@@ -85,12 +85,10 @@ fn cut_connections_are_no_trouble() {
         let keeper = locks(&server.url()).await;
         let kept = keeper.mutex("kept").acquire().await.unwrap();
         let load = Load::begin(&[locks(&server.url()).await, locks(&server.unix_url()).await]);
-        let mut connection = server.connection();
         for round in 0..20 {
             let before = load.turns();
             until("somebody's turn between two cuts", || load.turns() > before + 20).await;
-            let kind = ["normal", "pubsub"][round % 2];
-            redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg(kind).exec(&mut connection).unwrap();
+            server.cut(["bandog", "bandog-news"][round % 2]);
         }
         load.end().await;
         kept.renew().await.unwrap();

@@ -10,12 +10,21 @@ use tokio::time::Instant;
 use crate::support::{Server, locks, ms, on_a_server, soon, until};
 
 /// How long a process may keep the lock from others.
-const TURN: Duration = ms(400);
+const TURN: Duration = ms(1_000);
 /// Longer than half of it, so that the second hold is the last.
-const SECTION: Duration = ms(250);
+const SECTION: Duration = ms(600);
 
-/// Hears everything that is published for inboxes and connections.
-fn overhear(server: &Server) -> std::sync::mpsc::Receiver<(Instant, String, Vec<u8>)> {
+/// A message to an inbox or a connection.
+struct Message {
+    at: Instant,
+    to_itself: bool,
+    kind: &'static str,
+}
+
+/// Everything that is published for inboxes and connections from now on, but for what heartbeats repeat.
+struct Overheard(std::sync::mpsc::Receiver<Message>);
+
+fn overhear(server: &Server) -> Overheard {
     let (tell, told) = std::sync::mpsc::channel();
     let (mut connection, (ready, is_ready)) = (server.connection(), std::sync::mpsc::channel());
     std::thread::spawn(move || {
@@ -23,14 +32,25 @@ fn overhear(server: &Server) -> std::sync::mpsc::Receiver<(Instant, String, Vec<
         news.psubscribe("lock:inbox:*").unwrap();
         ready.send(()).unwrap();
         while let Ok(message) = news.get_message() {
-            let heard = (Instant::now(), message.get_channel_name().to_owned(), message.get_payload_bytes().to_vec());
-            if tell.send(heard).is_err() {
+            let to_itself = message.get_channel_name().starts_with("lock:inbox:echo");
+            let heard = Message { at: Instant::now(), to_itself, kind: kind(message.get_payload_bytes()) };
+            if heard.kind != "somebody waits" && tell.send(heard).is_err() {
                 return;
             }
         }
     });
     is_ready.recv().unwrap();
-    told
+    Overheard(told)
+}
+
+impl Overheard {
+    fn next(&self) -> Message {
+        self.0.recv_timeout(Duration::from_secs(5)).expect("a message")
+    }
+
+    fn kinds(&self) -> [(bool, &'static str); 2] {
+        [(); 2].map(|()| self.next()).map(|message| (message.to_itself, message.kind))
+    }
 }
 
 /// Until so many wait for it.
@@ -41,12 +61,12 @@ async fn crowd(locks: &Locks, waiters: usize) {
     .await;
 }
 
-fn kind(payload: &[u8]) -> &str {
+fn kind(payload: &[u8]) -> &'static str {
     match payload.first() {
         None => "nothing",
         Some(b'G') => "grant",
         Some(b'W') => "somebody waits",
-        Some(_) => "something else",
+        Some(_) => "another",
     }
 }
 
@@ -61,27 +81,22 @@ fn whoever_releases_is_told_before_whoever_is_handed_the_lock_and_so_is_served_l
             crowd(&ann, 1).await;
             let told = overhear(&server);
             held.release().await.unwrap();
-            drop(soon("the lock", waits).await.unwrap().unwrap().release().await);
-            let (_, echo, first) = told.recv().unwrap();
-            assert!(echo.starts_with("lock:inbox:echo") && first.is_empty(), "{echo}");
-            let (_, inbox, second) = told.recv().unwrap();
-            assert_eq!((kind(&second), inbox.contains("echo")), ("grant", false));
+            soon("the lock", waits).await.unwrap().unwrap().release().await.unwrap();
+            assert_eq!(told.kinds(), [(true, "nothing"), (false, "grant")]);
         }
         // By the engine, too.
         let permit = ann.semaphore("gpu", 1).acquire().await.unwrap();
         let waits = tokio::spawn(bob.semaphore("gpu", 1).acquire());
         until("somebody waits", || server.run::<String>("TYPE lock:gpu") == "hash").await;
         let told = overhear(&server);
-        drop(permit.release().await);
+        permit.release().await.unwrap();
         drop(soon("the permit", waits).await.unwrap().unwrap());
-        assert_eq!(
-            [told.recv().unwrap(), told.recv().unwrap()].map(|(_, _, news)| kind(&news).to_owned()),
-            ["nothing", "grant"]
-        );
+        assert_eq!(told.kinds(), [(true, "nothing"), (false, "grant")]);
         // With nobody in line there is nobody to be told anything.
         let told = overhear(&server);
         ann.mutex("free").acquire().await.unwrap().release().await.unwrap();
-        assert!(told.try_recv().is_err());
+        server.tell("PUBLISH lock:inbox:end end");
+        assert_eq!(told.next().kind, "another");
     });
 }
 
@@ -97,14 +112,20 @@ fn a_user_who_may_not_listen_for_itself_hands_over_all_the_same() {
         let told = overhear(&server);
         held.release().await.unwrap();
         drop(soon("the lock", waits).await.unwrap().unwrap());
-        assert_eq!(kind(&told.recv().unwrap().2), "grant");
+        assert_eq!(told.next().kind, "grant");
     });
 }
 
 /// Ann has been handed the lock by Bob, another task of hers is behind it, and Cid behind that.
 async fn handed_over(server: &Arc<Server>, proxy: &Proxy) -> (Guard, tokio::task::JoinHandle<Guard>, [Locks; 2]) {
     let [bob, cid] = [locks(&server.url()).await, locks(&server.url()).await];
-    let ann = Locks::builder().local_passing(64, TURN).connect(&proxy.url()).await.unwrap();
+    let ann = Locks::builder()
+        .local_passing(64, TURN)
+        .set("claim_window", "10s")
+        .unwrap()
+        .connect(&proxy.url())
+        .await
+        .unwrap();
     let held = bob.mutex("job").acquire().await.unwrap();
     let asks = || {
         let asked = ann.mutex("job").acquire();
@@ -129,10 +150,8 @@ fn whoever_is_next_is_woken_shortly_before_a_turn_ends() {
         let passed = Instant::now();
         guard.release().await.unwrap();
         let _last = soon("the pass", next).await.unwrap();
-        // Heartbeats repeat that somebody waits.
-        let next = std::iter::from_fn(|| told.recv_timeout(Duration::from_secs(5)).ok());
-        let (at, inbox, news) = { next }.find(|(_, _, news)| kind(news) != "somebody waits").unwrap();
-        assert_eq!((kind(&news), inbox.contains("echo")), ("nothing", false), "{inbox}");
+        let Message { at, to_itself, kind } = told.next();
+        assert_eq!((to_itself, kind), (false, "nothing"));
         // Not with the pass: a machine that is woken too soon has fallen asleep again.
         assert!(at - passed >= SECTION - ms(1), "after {:?}", at - passed);
         assert_eq!(proxy.seen("renew"), 1);
@@ -148,7 +167,7 @@ fn a_turn_that_ends_sooner_than_expected_is_not_prepared_any_more() {
         guard.release().await.unwrap();
         soon("the pass", next).await.unwrap().release().await.unwrap();
         // Nothing tells that nothing comes.
-        tokio::time::sleep(2 * SECTION).await;
+        tokio::time::sleep(SECTION + ms(200)).await;
         assert_eq!(proxy.seen("renew"), 0);
     });
 }

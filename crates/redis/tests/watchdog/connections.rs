@@ -18,7 +18,6 @@ fn connections_that_were_killed_are_opened_again() {
         until("a first round", || locks.health().rounds > 0).await;
         let before = locks.health();
         assert!(before.ready && before.findings.total() == 0, "{before:?}");
-        let _: u32 = server.run("CLIENT KILL TYPE normal SKIPME yes");
         let _: u32 = server.run("CLIENT KILL TYPE pubsub");
         until("the renewals' connection", || connection(&locks, "renewals").reconnects > 0).await;
         until("the inbox's connection", || connection(&locks, "inbox").reconnects > 0).await;

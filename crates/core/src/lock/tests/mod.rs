@@ -94,9 +94,18 @@ impl Lock {
         let Some(action) = self.machine.poll_action(self.now, || LeaseTime::from_millis(store)) else {
             return "nothing".into();
         };
+        // Nothing is kept here: it is due as soon as it is told.
+        if matches!(action.errand, Errand::Renew { due, .. } if due > self.now) {
+            self.machine.handle_due(&action.errand);
+        }
         let words = words(&action.op);
         self.out.push((words.clone(), action.errand));
         words
+    }
+
+    /// The next action, a renewal that is kept until it is due.
+    fn kept(&mut self) -> Errand {
+        self.machine.poll_action(self.now, || LeaseTime::ZERO).expect("an action").errand
     }
 
     /// The next action, a renewal: when the lease was last started, as it says, by the store's clock. 0 says nothing.

@@ -45,31 +45,44 @@ fn a_pushed_grant_is_confirmed_when_its_turn_is_about_to_end() {
 
 #[test]
 fn a_turn_is_prepared_shortly_before_it_ends_unless_that_was_sooner() {
-    let (mut lock, first) = Lock::queued(writer());
-    let next = lock.ask(writer());
-    lock.push_before(1, 11, SOMEBODY);
-    let grip = lock.grip(first);
-    lock.wait(6);
-    lock.release(grip);
-    assert_eq!(lock.actions(), ["renew #1"]);
-    let errand = lock.out.last().expect("it was sent").1.clone();
-    let Errand::Renew { sent, due, .. } = errand else { panic!("{errand:?}") };
-    assert_eq!((sent, due.since(sent)), (lock.now, Duration::from_micros(5_500)), "the next hold takes 6 ms, too");
-    assert!(lock.machine.wants(&errand));
-    let grip = lock.grip(next);
-    lock.release(grip);
-    assert!(!lock.machine.wants(&errand));
+    for ends_sooner in [false, true] {
+        let (mut lock, first) = Lock::queued(writer());
+        let next = lock.ask(writer());
+        lock.push_before(1, 11, SOMEBODY);
+        let grip = lock.grip(first);
+        lock.wait(6);
+        lock.release(grip);
+        let kept = lock.kept();
+        let Errand::Renew { sent, due, .. } = kept else { panic!("{kept:?}") };
+        assert_eq!((sent, due.since(sent)), (lock.now, Duration::from_micros(5_500)), "the next hold takes 6 ms, too");
+        let grip = lock.grip(next);
+        if ends_sooner {
+            lock.release(grip);
+        }
+        assert_eq!(lock.machine.handle_due(&kept), !ends_sooner);
+        assert!(!lock.machine.handle_due(&kept), "once is enough");
+    }
 }
 
 #[test]
-fn whoever_held_for_long_lets_the_next_one_run_first() {
-    for (held, steps_back) in [(0, false), (1, true)] {
-        let (mut lock, grip) = Lock::held(writer());
-        lock.ask(writer());
-        lock.wait(held);
-        let released = lock.machine.handle_release(lock.now, grip, true);
-        assert_eq!(matches!(released, Released::Passed), steps_back, "{released:?}");
-    }
+fn a_renewal_that_is_kept_is_not_under_way() {
+    let (mut lock, first) = Lock::queued(writer());
+    let [second, third] = [(); 2].map(|()| lock.ask(writer()));
+    lock.push(1, 11);
+    let grip = lock.grip(first);
+    lock.pause(970);
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    lock.pause(6);
+    lock.release(grip);
+    let kept = lock.kept();
+    let grip = lock.grip(second);
+    // Half of the window is over, so the next one waits for the confirmation; and not until the other one is due.
+    lock.pause(3);
+    lock.release(grip);
+    assert_eq!((lock.pick(third).as_str(), lock.actions()), ("waits", vec!["renew #1".to_owned()]));
+    assert!(!lock.machine.handle_due(&kept));
+    lock.answer("renew #1", renewed(11));
+    assert_eq!(lock.pick(third), "granted 11.2");
 }
 
 #[test]
