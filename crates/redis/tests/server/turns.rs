@@ -117,7 +117,7 @@ fn a_user_who_may_not_listen_for_itself_hands_over_all_the_same() {
 }
 
 /// Ann has been handed the lock by Bob, another task of hers is behind it, and Cid behind that.
-async fn handed_over(server: &Arc<Server>, proxy: &Proxy) -> (Guard, tokio::task::JoinHandle<Guard>, [Locks; 2]) {
+async fn handed_over(server: &Arc<Server>, proxy: &Proxy) -> (Guard, tokio::task::JoinHandle<Guard>, [Locks; 3]) {
     let [bob, cid] = [locks(&server.url()).await, locks(&server.url()).await];
     let ann = Locks::builder()
         .local_passing(64, TURN)
@@ -137,14 +137,14 @@ async fn handed_over(server: &Arc<Server>, proxy: &Proxy) -> (Guard, tokio::task
     drop(tokio::spawn(cid.mutex("job").acquire()));
     crowd(&bob, 2).await;
     held.release().await.unwrap();
-    (soon("the lock", first).await.unwrap(), next, [bob, cid])
+    (soon("the lock", first).await.unwrap(), next, [ann, bob, cid])
 }
 
 #[test]
 fn whoever_is_next_is_woken_shortly_before_a_turn_ends() {
     on_a_server(async |server| {
         let proxy = Proxy::of(&server).await;
-        let (guard, next, _others) = handed_over(&server, &proxy).await;
+        let (guard, next, _everybody) = handed_over(&server, &proxy).await;
         let told = overhear(&server);
         tokio::time::sleep(SECTION).await;
         let passed = Instant::now();
@@ -162,7 +162,7 @@ fn whoever_is_next_is_woken_shortly_before_a_turn_ends() {
 fn a_turn_that_ends_sooner_than_expected_is_not_prepared_any_more() {
     on_a_server(async |server| {
         let proxy = Proxy::of(&server).await;
-        let (guard, next, _others) = handed_over(&server, &proxy).await;
+        let (guard, next, _everybody) = handed_over(&server, &proxy).await;
         tokio::time::sleep(SECTION).await;
         guard.release().await.unwrap();
         soon("the pass", next).await.unwrap().release().await.unwrap();
