@@ -67,7 +67,7 @@ fn one(
     let first = usize::from(!scenario.counts);
     for round in first..=rounds * (1 + SPARE) {
         for (contender, cell) in contenders.iter().zip(&mut cells) {
-            if cell.trouble.is_none() && cell.kept.len() < rounds {
+            if cell.trouble.is_none() && cell.kept.len() < scenario.rounds(contender.id, rounds) {
                 run_once(task, scenario, *contender, cell, round == 0, versions);
             }
         }

@@ -94,6 +94,9 @@ fn section(page: &mut String, played: &Played, scenario: &Scenario, usual: usize
     if rounds < usual {
         let _ = write!(page, "{rounds} rounds.\n\n");
     }
+    if scenario.once {
+        page.push_str("Everybody but bandog played one round, as a run takes five to ten minutes.\n\n");
+    }
     if scenario.section_us > 0 && scenario.stamps {
         page.push_str(
             "A section is a sleep, which every runtime ends in its own time: *held on average* is what came of it.\n\n",
