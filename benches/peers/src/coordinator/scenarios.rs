@@ -234,8 +234,9 @@ pub(crate) const ALL: [Scenario; 18] = [
     delayed("delay-0", "a free lock through a proxy without delay", 0),
     delayed("delay-500", "a free lock through a proxy, 0.5 ms there and back", 250),
     delayed("delay-2000", "a free lock through a proxy, 2 ms there and back", 1_000),
-    held("held-10000", "10,000 locks held", 10_000, 20_000, 120),
-    held("held-100000", "100,000 locks held", 100_000, 20_000, 300),
+    // Longer than a lease: everybody has to renew, and one renews at the very end of it.
+    held("held-10000", "10,000 locks held", 10_000, 35_000, 120),
+    held("held-100000", "100,000 locks held", 100_000, 35_000, 300),
 ];
 
 impl Scenario {
