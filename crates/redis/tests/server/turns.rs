@@ -7,12 +7,12 @@ use bandog::{Guard, Locks};
 use bandog_rig::Proxy;
 use tokio::time::Instant;
 
-use crate::support::{Server, locks, ms, on_a_server, soon, until};
+use crate::support::{Server, ms, on_a_server, soon, until};
 
 /// How long a process may keep the lock from others.
-const TURN: Duration = ms(1_000);
+const TURN: Duration = ms(2_000);
 /// Longer than half of it, so that the second hold is the last.
-const SECTION: Duration = ms(600);
+const SECTION: Duration = ms(1_100);
 
 /// A message to an inbox or a connection.
 struct Message {
@@ -51,6 +51,11 @@ impl Overheard {
     fn kinds(&self) -> [(bool, &'static str); 2] {
         [(); 2].map(|()| self.next()).map(|message| (message.to_itself, message.kind))
     }
+}
+
+/// A client whose renewals, of which others hear, are not due before a test is over.
+async fn locks(url: &str) -> Locks {
+    Locks::connect(url).await.unwrap()
 }
 
 /// Until so many wait for it.
