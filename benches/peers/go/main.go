@@ -196,7 +196,7 @@ func main() {
 		game[key] = value
 	}
 	lacks := map[string]string{
-		"readers": "it has no read-write lock", "hold": "it renews nothing by itself",
+		"readers": "it has no read-write lock", "hold": "it has `Extend`, but renews nothing by itself",
 		"reenter": "its locks cannot be acquired again by their holder",
 	}
 	if lack := lacks[game["play"]]; lack != "" {

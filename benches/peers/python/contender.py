@@ -30,7 +30,7 @@ def python_redis_lock(client, name):
 PEERS = {
     "redis-py": (redis_py, "redis", {
         "readers": "it has no read-write lock", "reenter": "its locks cannot be acquired again by their holder",
-        "hold": "it renews nothing by itself"}),
+        "hold": "it has `extend`, but renews nothing by itself"}),
     "python-redis-lock": (python_redis_lock, "python-redis-lock", {
         "readers": "it has no read-write lock", "reenter": "its locks cannot be acquired again by their holder"}),
 }

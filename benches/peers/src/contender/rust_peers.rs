@@ -4,21 +4,45 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::args::Game;
 use crate::peer::{Mode, Peer, words};
 
 const NO_READERS: &str = "it has no read-write lock";
+/// Where locks are held for long everybody has the same, whatever its default: renewals are what is compared there.
+const LEASE: Duration = Duration::from_secs(30);
 
 /// `LockManager::acquire` of the README: one manager for all tasks. By default it gives up after 3 tries; here it goes on,
-/// with its own delay between tries.
+/// with its own delay between tries. Long holds are by `using`, which renews.
 #[derive(Clone)]
-pub(crate) struct Rslock(rslock::LockManager);
+pub(crate) struct Rslock {
+    manager: rslock::LockManager,
+    holds: bool,
+}
+
+pub(crate) enum RslockGuard {
+    Alone(rslock::LockGuard),
+    /// It ends when the lock is lost.
+    Using(JoinHandle<()>),
+}
+
+impl Rslock {
+    async fn using(&self, lock: &str) -> Result<RslockGuard, String> {
+        let ((begun, begins), manager, lock) = (oneshot::channel(), self.manager.clone(), lock.to_owned());
+        let held = async move || {
+            let _ = begun.send(());
+            std::future::pending::<()>().await;
+        };
+        let task = tokio::spawn(async move { drop(manager.using(lock.as_bytes(), LEASE, held).await) });
+        begins.await.map(|()| RslockGuard::Using(task)).map_err(words)
+    }
+}
 
 impl Peer for Rslock {
     type Lock = String;
-    type Guard = rslock::LockGuard;
+    type Guard = RslockGuard;
 
     fn version() -> String {
         "rslock 0.10".to_owned()
@@ -27,30 +51,36 @@ impl Peer for Rslock {
     async fn open(game: &Game) -> Result<Self, String> {
         let mut manager = rslock::LockManager::new(vec![game.url.clone()]);
         manager.set_retry(u32::MAX, Duration::from_millis(200));
-        Ok(Self(manager))
+        Ok(Self { manager, holds: game.play == "hold" })
     }
 
     fn lock(&self, name: &str, mode: Mode) -> Result<String, String> {
         if mode == Mode::Alone { Ok(name.to_owned()) } else { Err(NO_READERS.to_owned()) }
     }
 
-    async fn acquire(&self, lock: &String) -> Result<rslock::LockGuard, String> {
-        self.0.acquire(lock.as_bytes(), Duration::from_secs(30)).await.map_err(words)
+    async fn acquire(&self, lock: &String) -> Result<RslockGuard, String> {
+        match self.holds {
+            true => self.using(lock).await,
+            false => self.manager.acquire(lock.as_bytes(), LEASE).await.map(RslockGuard::Alone).map_err(words),
+        }
     }
 
-    async fn release(&self, guard: rslock::LockGuard) -> Result<(), String> {
-        guard.release().await;
+    async fn release(&self, guard: RslockGuard) -> Result<(), String> {
+        match guard {
+            RslockGuard::Alone(guard) => guard.release().await,
+            RslockGuard::Using(task) => task.abort(),
+        }
         Ok(())
     }
 
-    fn keeps() -> Result<(), String> {
-        Err("it renews nothing by itself".to_owned())
+    fn is_lost(guard: &RslockGuard) -> bool {
+        matches!(guard, RslockGuard::Using(task) if task.is_finished())
     }
 }
 
 /// The README's async example with `AcquireOptions::default()`: 10 s, renewed at half, asked for every 100 ms.
 #[derive(Clone)]
-pub(crate) struct Rlock(Arc<rlock::async_lock::RLock>);
+pub(crate) struct Rlock(Arc<rlock::async_lock::RLock>, rlock::AcquireOptions);
 
 pub(crate) enum RlockGuard {
     Alone(rlock::async_lock::RLockGuard),
@@ -67,7 +97,12 @@ impl Peer for Rlock {
     }
 
     async fn open(game: &Game) -> Result<Self, String> {
-        rlock::async_lock::RLock::new(game.url.as_str()).await.map(|locks| Self(Arc::new(locks))).map_err(words)
+        let options = match game.play == "hold" {
+            true => rlock::AcquireOptions::builder().ttl(LEASE).build().map_err(words)?,
+            false => rlock::AcquireOptions::default(),
+        };
+        let locks = rlock::async_lock::RLock::new(game.url.as_str()).await.map_err(words)?;
+        Ok(Self(Arc::new(locks), options))
     }
 
     fn lock(&self, name: &str, mode: Mode) -> Result<Self::Lock, String> {
@@ -75,10 +110,11 @@ impl Peer for Rlock {
     }
 
     async fn acquire(&self, (name, mode): &Self::Lock) -> Result<RlockGuard, String> {
+        let options = self.1.clone();
         match mode {
-            Mode::Alone => self.0.acquire_mutex(name).await.map(RlockGuard::Alone),
-            Mode::Read => self.0.acquire_read(name).await.map(RlockGuard::Read),
-            Mode::Write => self.0.acquire_write(name).await.map(RlockGuard::Write),
+            Mode::Alone => self.0.acquire_mutex_with_options(name, options).await.map(RlockGuard::Alone),
+            Mode::Read => self.0.acquire_read_with_options(name, options).await.map(RlockGuard::Read),
+            Mode::Write => self.0.acquire_write_with_options(name, options).await.map(RlockGuard::Write),
         }
         .map_err(words)
     }
@@ -116,7 +152,9 @@ impl Peer for AsyncRedisLock {
 
     async fn open(game: &Game) -> Result<Self, String> {
         let locker = async_redis_lock::Locker::from_redis_url(&game.url).await.map_err(words)?;
-        Ok(Self(locker, async_redis_lock::Options::new().timeout(None)))
+        let options = async_redis_lock::Options::new().timeout(None);
+        // Extended after a third, as its documentation has it.
+        Ok(Self(locker, if game.play == "hold" { options.ttl(LEASE).extend(LEASE / 3) } else { options }))
     }
 
     fn lock(&self, name: &str, mode: Mode) -> Result<String, String> {

@@ -7,6 +7,7 @@ use crate::scenarios::{self, Scenario};
 
 pub(crate) const USAGE: &str = "benches/peers/run [OPTIONS]
   --quick           2 rounds, and a third of the time for each; for a look, not for a claim
+  --all             every scenario, held-1000000 too, which takes an hour by itself
   --only SCENARIO   this one alone; may be given again (--list names them)
   --peer NAME       this contender alone; may be given again
   --rounds N        so many rounds instead of 5
@@ -40,6 +41,7 @@ pub(crate) fn read() -> Result<Task, String> {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a word behind it\n{USAGE}"));
         match word.as_str() {
             "--quick" => task.quick = true,
+            "--all" => task.scenarios.extend(scenarios::ALL.into_iter().chain([scenarios::LARGEST])),
             "--only" => task.scenarios.push(known(&value()?, scenarios::find, "scenario")?),
             "--peer" => task.contenders.push(known(&value()?, contenders::find, "contender")?),
             "--rounds" => task.rounds = value()?.parse().map_err(|_| "--rounds needs a number".to_owned())?,

@@ -9,7 +9,7 @@ use crate::args::Task;
 use crate::contenders::{Contender, find};
 use crate::figures::{self, Figures};
 use crate::process::Trouble;
-use crate::record::{self, Cell, Played, Record};
+use crate::record::{self, Cell, Played, ROUND, Record};
 use crate::round::play;
 use crate::scenarios::Scenario;
 
@@ -66,9 +66,12 @@ fn one(
     // The first time round counts commands; it is not timed.
     let first = usize::from(!scenario.counts);
     for round in first..=rounds * (1 + SPARE) {
-        for (contender, cell) in contenders.iter().zip(&mut cells) {
+        // Each begins with another, so that nobody always follows the same one.
+        for place in 0..contenders.len() {
+            let at = (place + round) % contenders.len();
+            let (contender, cell) = (contenders[at], &mut cells[at]);
             if cell.trouble.is_none() && cell.kept.len() < scenario.rounds(contender.id, rounds) {
-                run_once(task, scenario, *contender, cell, round == 0, versions);
+                run_once(task, scenario, contender, cell, round, versions);
             }
         }
     }
@@ -81,9 +84,10 @@ fn run_once(
     scenario: &Scenario,
     contender: Contender,
     cell: &mut Cell,
-    counted: bool,
+    round: usize,
     versions: &mut BTreeMap<String, String>,
 ) {
+    let counted = round == 0;
     let shorter = if task.quick || counted { 3 } else { 1 };
     match play(scenario, contender, &task.installed, shorter, counted) {
         Ok(outcome) => {
@@ -91,9 +95,11 @@ fn run_once(
             cell.error = cell.error.take().or_else(|| outcome.told.iter().find_map(|told| told.error.clone()));
             if let Some(commands) = outcome.commands {
                 cell.commands_per_acquisition = Some(commands as f64 / outcome.counted(scenario).max(1) as f64);
+                cell.commands_per_hand_off = figures::hand_offs(&outcome).map(|all| commands as f64 / all as f64);
                 return;
             }
-            let figures = figures::of(scenario, &outcome);
+            let mut figures = figures::of(scenario, &outcome);
+            figures.insert(ROUND.to_owned(), round as f64);
             let others = figures.get("other_cores").copied().unwrap_or_default();
             say(scenario, contender, &figures);
             if others > OTHER_CORES { cell.dropped.push(figures) } else { cell.kept.push(figures) }

@@ -25,7 +25,7 @@ const fn row(id: &'static str, label: &'static str, side: Side, language: &'stat
     Contender { id, label, side, language }
 }
 
-pub(crate) const ALL: [Contender; 22] = [
+pub(crate) const ALL: [Contender; 23] = [
     row("bandog", "bandog", Side::Ours, "rust"),
     row("bandog-fair", "bandog, fair", Side::Ours, "rust"),
     row("bandog-dropped", "bandog, guards dropped", Side::Ours, "rust"),
@@ -34,6 +34,7 @@ pub(crate) const ALL: [Contender; 22] = [
     row("bare", "floor: redis-rs, same scripts", Side::Floor, "rust"),
     row("push", "floor: publish → push", Side::Floor, "rust"),
     row("push-turns", "floor: push after turns", Side::Floor, "rust"),
+    row("push-raw-each", "floor: raw publish → push", Side::Floor, "rust"),
     row("push-raw", "floor: raw push after turns", Side::Floor, "rust"),
     row("flock", "floor: flock(1)", Side::Floor, "rust"),
     row("flock-syscall", "floor: flock(2)", Side::Floor, "rust"),

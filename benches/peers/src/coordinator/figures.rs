@@ -52,6 +52,7 @@ pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
         put("lost", outcome.told.iter().map(|told| told.lost).sum::<u64>() as f64);
         put("bytes_per_lock", outcome.grown_kib * 1024.0 / acquired);
         put("keys", outcome.keys as f64);
+        put("server_mib", outcome.server_bytes as f64 / 1024.0 / 1024.0);
         return figures;
     }
     put("acquisitions", acquired);
@@ -106,15 +107,26 @@ fn order(scenario: &Scenario, outcome: &Outcome, figures: &mut Figures) {
         }
     }
     let mut crossings = Histogram::default();
-    // From one process to somebody who waited in another; who asked after the release was handed nothing. The first few
-    // find everything cold.
-    let is_hand_off = |pair: &&[(usize, Stamp)]| pair[0].0 != pair[1].0 && pair[1].1.asked < pair[0].1.left;
-    for pair in holds.windows(2).skip(5).filter(is_hand_off) {
+    // The first few find everything cold.
+    for pair in holds.windows(2).skip(5).filter(|pair| is_hand_off(pair)) {
         crossings.add(pair[1].1.held.saturating_sub(pair[0].1.left));
     }
     figures.extend(quantiles("hand_off", &crossings));
     figures.insert("hand_offs".to_owned(), crossings.total() as f64);
     figures.insert("inversions".to_owned(), inversions(&holds) as f64 / holds.len().max(1) as f64);
+}
+
+/// From one process to somebody who waited in another; who asked after the release was handed nothing.
+fn is_hand_off(pair: &[(usize, Stamp)]) -> bool {
+    pair[0].0 != pair[1].0 && pair[1].1.asked < pair[0].1.left
+}
+
+/// How many there were while commands were counted, if there were any.
+pub(crate) fn hand_offs(outcome: &Outcome) -> Option<usize> {
+    let mut holds: Vec<(usize, Stamp)> = outcome.stamps.clone();
+    holds.retain(|(_, stamp)| stamp.held > outcome.counted_from);
+    holds.sort_by_key(|(_, stamp)| stamp.held);
+    Some(holds.windows(2).filter(|pair| is_hand_off(pair)).count()).filter(|count| *count > 0)
 }
 
 /// How many were served while somebody else had been waiting since clearly before they asked.

@@ -9,6 +9,9 @@ use crate::figures::{Figures, Middle, middle};
 use crate::scenarios;
 use crate::unit::COMMANDS;
 
+/// Among the figures of a run: in which round it was played.
+pub(crate) const ROUND: &str = "round";
+
 /// A whole run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -75,6 +78,9 @@ pub(crate) struct Cell {
     pub(crate) dropped: Vec<Figures>,
     /// From the run with `MONITOR`, which is not timed.
     pub(crate) commands_per_acquisition: Option<f64>,
+    /// The same for each time that the lock went to another process.
+    #[serde(default)]
+    pub(crate) commands_per_hand_off: Option<f64>,
 }
 
 impl Cell {

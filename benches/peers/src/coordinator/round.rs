@@ -52,6 +52,7 @@ pub(crate) struct Outcome {
     pub(crate) commands: Option<u64>,
     /// At the server, when they were weighed.
     pub(crate) keys: u64,
+    pub(crate) server_bytes: u64,
     /// Since when: of a crowd, when it had formed.
     pub(crate) counted_from: u64,
 }
@@ -109,6 +110,8 @@ pub(crate) fn play(
     for number in 0..scenario.processes {
         let mut command = installed.command(contender);
         command.args(words(scenario, contender, port, number, ms)).args(stamps_word(scenario, &server, number));
+        // What it leaves there goes with the server.
+        command.env("TMPDIR", server.directory());
         processes.push(Process::start(command)?);
     }
     for process in &processes {
@@ -135,7 +138,7 @@ pub(crate) fn play(
     sleep_until(start, length * 19 / 20);
     let resident: f64 = ids.iter().map(|id| memory_kib(*id, "VmRSS")).sum();
     let weighed = now();
-    let keys = if scenario.play == "hold" { server.try_run("DBSIZE").map_err(failed)? } else { 0 };
+    let (keys, server_bytes) = if scenario.play == "hold" { weigh(&server).map_err(failed)? } else { (0, 0) };
     let within = length + Duration::from_secs(60);
     let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
     let used = before.until(&Reading::take(service, &ids));
@@ -151,7 +154,26 @@ pub(crate) fn play(
         let Some(path) = stamps_path(scenario, &server, number) else { break };
         all.extend(stamps::read(&path).map_err(failed)?.into_iter().map(|stamp| (number, stamp)));
     }
-    Ok(Outcome { told, used, grown_kib, peak_kib, weighed_all, stamps: all, complete, commands, keys, counted_from })
+    Ok(Outcome {
+        told,
+        used,
+        grown_kib,
+        peak_kib,
+        weighed_all,
+        stamps: all,
+        complete,
+        commands,
+        keys,
+        server_bytes,
+        counted_from,
+    })
+}
+
+/// How many keys there are at a server, and what it has in memory.
+fn weigh(server: &Server) -> Result<(u64, u64), redis::RedisError> {
+    let memory: String = server.try_run("INFO memory")?;
+    let bytes = memory.lines().find_map(|line| line.strip_prefix("used_memory:")?.trim().parse().ok());
+    Ok((server.try_run("DBSIZE")?, bytes.unwrap_or_default()))
 }
 
 fn failed(error: impl std::fmt::Display) -> Trouble {

@@ -125,7 +125,7 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
         step_us: 200,
         ms: 3_000,
         stamps: true,
-        floors: &["push", "push-turns"],
+        floors: &["push", "push-turns", "push-raw-each", "push-raw"],
         ..line
     }
 }

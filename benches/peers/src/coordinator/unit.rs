@@ -54,7 +54,7 @@ const TIMES: [Unit; 17] = [
 ];
 
 /// What it costs.
-const COSTS: [Unit; 9] = [
+const COSTS: [Unit; 10] = [
     unit(COMMANDS, "commands each", Better::Less),
     unit("client_us_per_acquisition", "client CPU each, µs", Better::Less),
     unit("server_us_per_acquisition", "server CPU each, µs", Better::Less),
@@ -64,6 +64,7 @@ const COSTS: [Unit; 9] = [
     unit("keys", "keys at the server", Better::Neither),
     unit("bytes_per_lock", "bytes per lock", Better::Less),
     unit("peak_mib", "peak memory, MiB", Better::Less),
+    unit("server_mib", "server's memory, MiB", Better::Less),
 ];
 
 impl Main {
