@@ -30,7 +30,8 @@ impl Machine {
         // What is being confirmed was granted: it must not wait for its window to end.
         // What takes a hold again may have been answered to nobody before.
         let regains = matches!(taker, Taker::Regain(..));
-        if error.outcome == Sure::Unknown || claim.phase == Phase::Confirming || regains {
+        let may_be_executed = error.outcome == Sure::Unknown && claim.phase != Phase::New;
+        if may_be_executed || claim.phase == Phase::Confirming || regains {
             if let Taker::Upgrade(..) = taker {
                 // Releasing it would leave a reader who believes in a hold that was exchanged.
                 return self.withdraw(seq, Why::Store(error));

@@ -18,8 +18,10 @@ pub(super) struct Parting {
     not_after: Option<LeaseTime>,
     /// Nobody here knows the claim: its not-after is the latest that it can have.
     unknown: bool,
-    /// The claim that queues again in the same request.
+    /// The claim that is made in the same request.
     pub(super) again: Option<u64>,
+    /// The claim that is made once this is answered: whoever is next elsewhere does not wait for it to be queued.
+    pub(super) then: Option<u64>,
     /// The lost hold, and its token, for whose recovery this is.
     pub(super) recovers: Option<(Grip, Token)>,
     lane: Lane,
@@ -48,6 +50,7 @@ impl Machine {
             not_after,
             unknown: false,
             again: None,
+            then: None,
             recovers: None,
             lane,
             slip: None,
@@ -114,6 +117,9 @@ impl Machine {
         if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
             self.on_verdict(now, seq, run, verdict);
         }
+        if let Some(seq) = parting.then {
+            self.bustle.todo.push_back(Todo::Claim(seq));
+        }
     }
 
     pub(super) fn on_part_error(&mut self, now: Moment, key: usize, error: StoreError) {
@@ -129,6 +135,7 @@ impl Machine {
         parting.retry_at = Some(now + delay);
         // A hold that is taken again is asked for with the same id: what was granted already is found.
         let again = if regains && !give_up { None } else { parting.again.take() };
+        let then = parting.then.take();
         let listener = parting.slip.take();
         if give_up {
             let parting = self.bustle.partings.remove(key);
@@ -137,7 +144,7 @@ impl Machine {
         if let Some(slip) = listener {
             self.fail(slip, Why::Store(error.clone()));
         }
-        if let Some(seq) = again {
+        if let Some(seq) = again.or(then) {
             self.on_claim_error(now, seq, error);
         }
     }

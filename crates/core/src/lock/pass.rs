@@ -1,4 +1,4 @@
-//! How a hold leaves a guard: to the next local waiter, back to the store, or both in one request.
+//! How a hold leaves a guard: to the next local waiter, or back to the store, and then the local line stands in the queue again.
 
 use std::time::Duration;
 
@@ -39,6 +39,11 @@ impl Remote {
     /// Whether nothing is lost with it.
     pub(super) fn is_forgettable(&self) -> bool {
         self.since.is_none() && !self.fair
+    }
+
+    /// Whether somebody is known to wait.
+    fn waits(&self) -> bool {
+        self.since.is_some()
     }
 
     /// The claim has become a hold. What was heard of others since it was made may have overtaken its answer, and counts.
@@ -226,10 +231,12 @@ impl Machine {
         let hold = self.holds.remove(grip.0)?;
         self.cohort = Cohort::Idle;
         let key = self.part_hold(now, &hold, lane);
-        if self.bustle.failing.is_none() && self.inbox_up {
-            self.bustle.partings[key].again = self.new_cohort_claim(now);
-        } else {
+        if self.bustle.failing.is_some() || !self.inbox_up {
             self.advance(now);
+        } else if self.bustle.remote.waits() {
+            self.bustle.partings[key].then = self.new_cohort_claim(now);
+        } else {
+            self.bustle.partings[key].again = self.new_cohort_claim(now);
         }
         Some(key)
     }

@@ -8,7 +8,7 @@ use bandog_core::holder::{Client, HolderId};
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Claim, Heartbeat, Op, Release, Renew};
+use bandog_core::op::{Body, Claim, Heartbeat, Op, Renew};
 use bandog_core::time::{LeaseTime, RunId};
 use bandog_fake::Fake;
 use bandog_redis::{Call, Codec, Keys, Script, Value};
@@ -38,8 +38,6 @@ fn fast_paths_make_few_calls() {
     let renew = Op::Renew(Renew::new(claims[1].id, claims[1].lease));
     let beat =
         Op::Heartbeat(Heartbeat { inbox: client.inbox(), ids: vec![claims[2].id], alive: Duration::from_secs(10) });
-    let follows = Some(Box::new(claims[4].clone()));
-    let again = Op::Release(Release { id: claims[2].id, not_after: None, again: follows });
     let steps = [
         ("acquire, absent", acquire(0), 5),
         ("release", release(claims[0].id), 4),
@@ -50,7 +48,8 @@ fn fast_paths_make_few_calls() {
         ("renew, with a waiter", renew, 8),
         ("heartbeat", beat, 7),
         ("release: hand-off", release(claims[1].id), 9),
-        ("release: hand-off, and queue again", again, 10),
+        ("acquire, held: queue behind the last", acquire(4), 6),
+        ("release: hand-off, and another behind it", release(claims[2].id), 9),
         ("release a place", release(claims[4].id), 7),
         ("release, nobody waits any more", release(claims[3].id), 4),
     ];
@@ -260,16 +259,6 @@ impl Line {
         self.join(bench);
     }
 
-    /// The holder hands over and stands in line again, in one call.
-    fn queue_again(&mut self, bench: &mut Bench) {
-        let holder = self.ids.pop_front().expect("somebody holds");
-        let again = claim(&self.clients[self.joined % self.clients.len()], self.not_after);
-        self.joined += 1;
-        self.ids.push_back(again.id);
-        let release = Release { id: holder, not_after: None, again: Some(Box::new(again)) };
-        bench.queue(&self.codec.call(&self.name, &Op::Release(release)));
-    }
-
     fn renew(&self, bench: &mut Bench) {
         let lease = Lease::new(Duration::from_secs(30)).expect("a good lease");
         bench.queue(&self.codec.call(&self.name, &Op::Renew(Renew::new(self.ids[0], lease))));
@@ -303,22 +292,21 @@ fn nothing_costs_more_when_more_wait() {
     let mut costs = Vec::new();
     for waiters in [2, 100, 1_000, 9_000] {
         let mut line = Line::new(&mut bench, waiters);
-        let mut rounds = [const { Vec::new() }; 5];
+        let mut rounds = [const { Vec::new() }; 4];
         for _ in 0..3 {
             rounds[0].push(bench.measure(1_000, |bench, _| line.hand_over(bench)));
             rounds[1].push(bench.measure(500, |bench, _| line.renew(bench)));
             rounds[2].push(bench.measure(500, |bench, _| line.beat(bench)));
             rounds[3].push(bench.measure(500, |bench, _| line.peek(bench)));
-            rounds[4].push(bench.measure(1_000, |bench, _| line.queue_again(bench)));
         }
         assert_eq!(line.waiters(&mut bench), waiters);
-        let [hand_over, renewal, heartbeat, listing, again] = rounds.map(median);
+        let [hand_over, renewal, heartbeat, listing] = rounds.map(median);
         println!(
-            "server time with {waiters} waiters: hand-off and newcomer {hand_over:.1}, both in one call {again:.1}, renewal {renewal:.1}, heartbeat {heartbeat:.1}, listing {listing:.1} µs"
+            "server time with {waiters} waiters: hand-off and newcomer {hand_over:.1}, renewal {renewal:.1}, heartbeat {heartbeat:.1}, listing {listing:.1} µs"
         );
-        costs.push([hand_over, renewal, heartbeat, listing, again]);
+        costs.push([hand_over, renewal, heartbeat, listing]);
     }
-    for what in 0..5 {
+    for what in 0..4 {
         // A listing shows some of a hundred, and no more of any crowd.
         let few = usize::from(what == 3);
         let (first, most) = (costs[few][what], costs.iter().map(|cost| cost[what]).fold(0.0, f64::max));

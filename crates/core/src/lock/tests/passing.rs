@@ -1,4 +1,4 @@
-//! How a hold leaves a guard: to a neighbour, to the store, or both in one request.
+//! How a hold leaves a guard: to a neighbour, or to the store, and how those who are left here claim again.
 
 use super::*;
 
@@ -29,8 +29,10 @@ fn a_remote_waiter_ends_the_passing_after_a_bound() {
     }
     let next = lock.ask(writer());
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"]);
-    lock.answer("release #1 again #2", again(Verdict::Queued(place(11))));
+    assert_eq!(lock.actions(), ["release #1"], "whoever is next does not wait for this line to be queued again");
+    lock.answer("release #1", released());
+    assert_eq!(lock.actions(), ["acquire #2"]);
+    lock.answer("acquire #2", queued(11));
     lock.push(2, 12);
     assert_eq!(lock.pick(next), "granted 12.0");
 }
@@ -41,7 +43,7 @@ fn a_remote_waiter_ends_the_passing_after_a_time() {
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
     lock.wait(10);
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    assert_eq!(lock.actions(), ["release #1"]);
 }
 
 #[test]
@@ -57,7 +59,7 @@ fn who_came_since_is_passed_the_lock_for_half_the_time() {
     lock.ask(writer());
     lock.wait(1);
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    assert_eq!(lock.actions(), ["release #1"]);
 }
 
 #[test]
@@ -94,7 +96,7 @@ fn a_notice_that_overtakes_the_grant_counts() {
     lock.ask(writer());
     lock.wait(10);
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    assert_eq!(lock.actions(), ["release #1"]);
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn a_lost_notice_is_made_good_by_the_next_renewal() {
     lock.answer("renew #1", renewed_with(10, SOMEBODY));
     lock.wait(10);
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    assert_eq!(lock.actions(), ["release #1"]);
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn an_answer_that_a_notice_has_overtaken_does_not_undo_it() {
     lock.answer("renew #1", renewed(10));
     lock.wait(10);
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    assert_eq!(lock.actions(), ["release #1"]);
 
     let (mut lock, next) = left_unconfirmed();
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
@@ -143,7 +145,7 @@ fn a_fair_waiter_anywhere_stops_the_passing() {
     let (mut lock, grip, _) = with_neighbour(writer(), writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
     lock.release(grip);
-    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    assert_eq!(lock.actions(), ["release #1"]);
 }
 
 #[test]
@@ -289,6 +291,59 @@ fn whoever_queues_again_and_gives_up_meanwhile_leaves_the_queue() {
     lock.answer("release #1 again #2", again(Verdict::Queued(place(11))));
     assert_eq!(lock.actions(), ["release #2"]);
     lock.answer("release #2", parted(Parted::Place));
+    assert!(lock.is_at_rest());
+}
+
+/// A release that somebody elsewhere waits for, under way, with somebody in line here.
+fn handed_over() -> (Lock, Slip) {
+    let (mut lock, grip, next) = with_neighbour(writer(), writer());
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
+    lock.release(grip);
+    assert_eq!(lock.actions(), ["release #1"]);
+    (lock, next)
+}
+
+#[test]
+fn whoever_comes_before_the_release_is_answered_is_in_the_same_line() {
+    let (mut lock, next) = handed_over();
+    let last = lock.ask(writer());
+    assert_eq!(lock.actions().len(), 0);
+    lock.answer("release #1", released());
+    assert_eq!(lock.actions(), ["acquire #2"]);
+    lock.answer("acquire #2", granted(12));
+    assert_eq!((lock.pick(next).as_str(), lock.pick(last).as_str()), ("granted 12.0", "waits"));
+}
+
+#[test]
+fn a_claim_that_was_to_follow_a_release_is_not_taken_back_if_that_fails() {
+    let (mut lock, next) = handed_over();
+    lock.lose_answer("release #1");
+    assert_eq!(lock.actions().len(), 0, "it was never sent");
+    lock.wait(50);
+    let mut actions = lock.actions();
+    actions.sort();
+    assert_eq!(actions, ["acquire #3", "release #1"]);
+    lock.answer("release #1", parted(Parted::Nothing));
+    lock.answer("acquire #3", granted(12));
+    assert_eq!(lock.pick(next), "granted 12.0");
+}
+
+#[test]
+fn nobody_left_to_claim_for_means_no_claim() {
+    let (mut lock, next) = handed_over();
+    lock.cancel(next);
+    lock.answer("release #1", released());
+    assert_eq!(lock.actions().len(), 0);
+    assert!(lock.is_at_rest());
+}
+
+#[test]
+fn a_claim_that_was_to_follow_a_release_ends_with_the_client() {
+    let (mut lock, next) = handed_over();
+    lock.machine.handle_close(lock.now);
+    assert_eq!(lock.pick(next), "closed");
+    lock.answer("release #1", released());
+    assert_eq!(lock.actions().len(), 0);
     assert!(lock.is_at_rest());
 }
 
