@@ -13,6 +13,7 @@ pub(crate) const USAGE: &str = "benches/peers/run [OPTIONS]
   --rounds N        so many rounds instead of 5
   --json FILE       all numbers
   --report DIR      tables and plots, as Markdown and SVG
+  --summary FILE    bars, wins and plots in short, between the marks of this page, which has the report in `peers` beside it
   --from FILE       plays nothing: makes the report of an earlier FILE, or of all in a folder; may be given again for a run in parts
   --list            names scenarios and contenders";
 
@@ -26,6 +27,7 @@ pub(crate) struct Task {
     pub(crate) contenders: Vec<Contender>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) report: Option<PathBuf>,
+    pub(crate) summary: Option<PathBuf>,
     pub(crate) from: Vec<PathBuf>,
 }
 
@@ -34,8 +36,17 @@ pub(crate) fn read() -> Result<Task, String> {
         |name: &str| std::env::var(name).map(PathBuf::from).map_err(|_| format!("{name} is not set; start {USAGE}"));
     let installed = Installed { sources: folder("PEERS_SOURCES")?, work: folder("PEERS_WORK")? };
     let (scenarios, contenders) = (Vec::new(), Vec::new());
-    let mut task =
-        Task { installed, quick: false, rounds: 0, scenarios, contenders, json: None, report: None, from: Vec::new() };
+    let mut task = Task {
+        installed,
+        quick: false,
+        rounds: 0,
+        scenarios,
+        contenders,
+        json: None,
+        report: None,
+        summary: None,
+        from: Vec::new(),
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a word behind it\n{USAGE}"));
@@ -47,6 +58,7 @@ pub(crate) fn read() -> Result<Task, String> {
             "--rounds" => task.rounds = value()?.parse().map_err(|_| "--rounds needs a number".to_owned())?,
             "--json" => task.json = Some(value()?.into()),
             "--report" => task.report = Some(value()?.into()),
+            "--summary" => task.summary = Some(value()?.into()),
             "--from" => task.from.push(value()?.into()),
             "--list" => return Err(list()),
             _ => return Err(format!("{word}?\n{USAGE}")),

@@ -20,6 +20,19 @@ pub(crate) struct Middle {
     pub(crate) max: f64,
 }
 
+impl Middle {
+    /// Of one value, which has no spread.
+    pub(crate) const fn one(value: f64) -> Self {
+        Self { median: value, min: value, max: value }
+    }
+
+    /// In another unit; the smallest stays the smallest.
+    pub(crate) fn map(self, to: impl Fn(f64) -> f64) -> Self {
+        let [median, one, other] = [self.median, self.min, self.max].map(to);
+        Self { median, min: one.min(other), max: one.max(other) }
+    }
+}
+
 pub(crate) fn middle(mut values: Vec<f64>) -> Option<Middle> {
     values.sort_by(f64::total_cmp);
     let at = values.len() / 2;

@@ -16,6 +16,10 @@ mod process;
 mod record;
 mod round;
 mod scenarios;
+mod seen;
+mod summary;
+mod tables;
+mod target;
 mod targets;
 mod unit;
 mod wins;
@@ -34,8 +38,11 @@ fn main() -> ExitCode {
 
 fn begin(task: args::Task) -> Result<(), String> {
     let record = if task.from.is_empty() { campaign::run(&task)? } else { record::read_all(&task.from)? };
-    match &task.report {
-        Some(folder) => markdown::write(folder, &record),
+    if let Some(folder) = &task.report {
+        markdown::write(folder, &record)?;
+    }
+    match &task.summary {
+        Some(page) => summary::write(page, &record, "peers"),
         None => Ok(()),
     }
 }

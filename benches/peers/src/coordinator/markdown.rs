@@ -1,5 +1,6 @@
 //! The report: a page with the tables, and a plot for each scenario.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::figures::Middle;
 use crate::plot::{Bar, bars};
 use crate::record::{Cell, Played, Record};
 use crate::scenarios::{self, Scenario};
-use crate::targets;
+use crate::tables;
 use crate::unit::Unit;
 use crate::wins::{self, Win};
 
@@ -37,11 +38,12 @@ fn head(record: &Record) -> String {
     }
     let _ = write!(
         page,
-        "\n```sh\nbenches/peers/run --json peers.json --report docs/peers   # all of it\n```\n\nWhat was played, in one run or in parts: {} of {} scenarios, {:.0} min. \
+        "\n```sh\nbenches/peers/run --all --json peers.json --report docs/peers   # all of it\n```\n\nWhat was played, in one run or in parts: {} of {} scenarios, {:.0} min. \
          The machine is named with each; {}. {} rounds unless a scenario names fewer, every contender once in each; median, in brackets the smallest and the largest round. Client \
          and server share the machine. Noise: {}.\n\n\
          Commands are what clients send, counted with `MONITOR` in a run of its own; what a script calls inside the server is not \
-         counted. Processor time is what the kernel counts for all threads of a process.\n\n## Who took part\n\n| | version |\n|---|---|\n",
+         counted. Processor time is what the kernel counts for all threads of a process. *Two at once* is looked for among the first 200,000 holds of each process. A wait counts when it is over: \
+         where somebody starves, the worst wait and the shares tell it, and not the p99.\n\n## Who took part\n\n| | version | played | not in |\n|---|---|---|---|\n",
         record.scenarios.len(),
         scenarios::ALL.len() + 1,
         record.took_seconds / 60.0,
@@ -54,28 +56,35 @@ fn head(record: &Record) -> String {
             Side::Ours => "of the commit that each scenario names".to_owned(),
             _ => record.versions.get(contender.id).cloned().unwrap_or_else(|| absent(record, contender)),
         };
-        let _ = writeln!(page, "| {} | {version} |", contender.label);
+        let (played, reasons) = presence(record, contender);
+        let _ = writeln!(page, "| {} | {version} | {played} | {reasons} |", contender.label);
     }
     page
 }
 
-fn bars_that_were_set(page: &mut String, record: &Record) {
-    page.push_str("\n## The bars\n\nSet before anything was measured, and told from the tables below; what is in italics was added.\n\n| | | bar | | |\n|---|---|---|---|---|\n");
-    for target in targets::list(record) {
-        let verdict = match (target.value, target.met) {
-            (None, _) => "",
-            (_, true) => "met",
-            (_, false) => "**missed**",
-        };
-        let _ = writeln!(
-            page,
-            "| ({}) | {} | {} | {} | {verdict} |",
-            target.letter,
-            target.what,
-            target.bar,
-            target.shown()
-        );
+/// In how many scenarios somebody has figures, and in which not, and why.
+fn presence(record: &Record, contender: Contender) -> (usize, String) {
+    let (mut played, mut reasons) = (0, BTreeMap::<String, Vec<&str>>::new());
+    for one in &record.scenarios {
+        let cell = one.cells.iter().find(|cell| cell.contender == contender.id);
+        let is_meant = scenarios::find(&one.id).is_some_and(|scenario| scenario.who().any(|who| who == contender.id));
+        match cell.map(|cell| (cell.kept.len(), cell.trouble.clone())) {
+            Some((_, Some(trouble))) => reasons.entry(trouble).or_default().push(&one.id),
+            Some((1.., None)) => played += 1,
+            Some((0, None)) => reasons.entry("all runs were dropped".to_owned()).or_default().push(&one.id),
+            None if is_meant => reasons.entry("not asked for".to_owned()).or_default().push(&one.id),
+            None => {}
+        }
     }
+    let reasons = reasons.iter().map(|(reason, scenarios)| format!("{}: {reason}", scenarios.join(", ")));
+    (played, reasons.collect::<Vec<_>>().join("; "))
+}
+
+fn bars_that_were_set(page: &mut String, record: &Record) {
+    page.push_str("\n## The bars\n\nSet before anything was measured, and told from the tables below. A ratio is the median of the rounds' own ratios.\n\n");
+    tables::bars(page, record);
+    page.push_str("\n### Beside them\n\nNot asked for; it helps to judge.\n\n");
+    tables::beside(page, record);
 }
 
 fn absent(record: &Record, contender: Contender) -> String {
@@ -150,7 +159,12 @@ fn table(page: &mut String, played: &Played, main: Unit, others: &[Unit]) {
             format!("{} ({} to {})", main.shown(value.median), main.shown(value.min), main.shown(value.max))
         };
         let first = cell.figure(main.name).map_or_else(|| "none".to_owned(), spread);
-        let shown = |unit: &Unit| cell.figure(unit.name).map_or_else(String::new, |value| unit.shown(value.median));
+        // A push has no line.
+        let tells = |unit: &Unit| !(cell.contender.starts_with("push") && unit.is_of_a_line());
+        let shown = |unit: &Unit| {
+            let value = cell.figure(unit.name).filter(|_| tells(unit));
+            value.map_or_else(String::new, |value| unit.shown(value.median))
+        };
         let rest = others.iter().map(shown).collect::<Vec<_>>().join(" | ");
         let _ = writeln!(page, "| {label} | {first} | {rest} | {} |", runs(cell));
     }
@@ -167,12 +181,13 @@ fn has(played: &Played, unit: Unit) -> bool {
     played.cells.iter().any(|cell| cell.figure(unit.name).is_some())
 }
 
-/// The floor that the plot measures by: the first in the scenario's list that has a figure, or else bandog.
+/// By the first of the scenario's floors that has a figure, or else by bandog.
 fn plotted(played: &Played, scenario: &Scenario) -> Option<String> {
     let unit = scenario.main.unit();
     let figure = |cell: &Cell| Some((contenders::find(&cell.contender)?, cell.figure(unit.name)?));
     let all: Vec<_> = played.cells.iter().filter_map(figure).filter(|(_, value)| value.median > 0.0).collect();
-    let (base, by) = all.iter().find(|(contender, _)| contender.side == Side::Floor).or_else(|| all.first())?;
+    let of = |id: &str| all.iter().find(|(contender, _)| contender.id == id);
+    let (base, by) = scenario.floors.iter().find_map(|floor| of(floor)).or_else(|| all.first())?;
     let ours = all.iter().find(|(contender, _)| contender.id == "bandog").map(|(_, value)| *value);
     let bar = |(contender, value): &(Contender, Middle)| Bar {
         label: contender.label,
@@ -191,7 +206,7 @@ fn plotted(played: &Played, scenario: &Scenario) -> Option<String> {
 }
 
 fn where_a_peer_wins(page: &mut String, record: &Record) {
-    page.push_str("\n## Where a peer wins\n\nMade from the tables: every figure in which a peer's median is ahead of bandog's, or of its fair lock or its dropped guards. *Clear* if all rounds of the one are ahead of all of the other.\n\n");
+    page.push_str("\n## Where a peer wins\n\nMade from the tables: every figure in which a peer's median is ahead of bandog's, or of its fair lock or its dropped guards. *Clear* if all rounds of the one are ahead of all of the other. A quantile with fewer than five values beyond it in a run is left out.\n\n");
     let wins = wins::list(record);
     if wins.is_empty() {
         page.push_str("Nowhere in this run.\n");
@@ -199,19 +214,7 @@ fn where_a_peer_wins(page: &mut String, record: &Record) {
     }
     let (first, others): (Vec<Win>, Vec<Win>) = wins.into_iter().partition(|win| win.first);
     let _ = write!(page, "### In the first figure of a scenario: {}\n\n", first.len());
-    listed(page, &first);
+    tables::wins(page, &first);
     let _ = write!(page, "\n### In any other figure: {}\n\n", others.len());
-    listed(page, &others);
-}
-
-fn listed(page: &mut String, wins: &[Win]) {
-    page.push_str("| scenario | figure | peer | theirs | behind it | |\n|---|---|---|---|---|---|\n");
-    for win in wins {
-        let all = if win.all { "" } else { ", of this one alone" };
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} | {} | {} | {}{all} |",
-            win.scenario, win.figure, win.peer, win.theirs, win.ours, win.how
-        );
-    }
+    tables::wins(page, &others);
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Middle, middle};
 use crate::scenarios;
-use crate::unit::COMMANDS;
+use crate::unit::{COMMANDS, COMMANDS_EACH_HAND_OFF};
 
 /// Among the figures of a run: in which round it was played.
 pub(crate) const ROUND: &str = "round";
@@ -85,11 +85,40 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) fn figure(&self, name: &str) -> Option<Middle> {
-        if name == COMMANDS {
-            return self.commands_per_acquisition.map(|value| Middle { median: value, min: value, max: value });
+        let of = |runs: &[Figures]| runs.iter().filter_map(|figures| figures.get(name).copied()).collect::<Vec<_>>();
+        match name {
+            COMMANDS => self.commands_per_acquisition.map(Middle::one),
+            COMMANDS_EACH_HAND_OFF => self.commands_per_hand_off.map(Middle::one),
+            // Once is enough, whatever ran beside it.
+            "lost" | "overlaps" => largest([of(&self.kept), of(&self.dropped)].concat()),
+            "wait_worst_us" => largest(of(&self.kept)),
+            _ => middle(of(&self.kept)),
         }
-        middle(self.kept.iter().filter_map(|figures| figures.get(name).copied()).collect())
     }
+
+    /// A figure of each round. Before rounds had numbers, no run of those with a ratio was dropped.
+    pub(crate) fn rounds(&self, name: &str) -> BTreeMap<usize, f64> {
+        let numbered = |(at, figures): (usize, &Figures)| {
+            Some((figures.get(ROUND).map_or(at + 1, |round| *round as usize), *figures.get(name)?))
+        };
+        self.kept.iter().enumerate().filter_map(numbered).collect()
+    }
+
+    /// Whether a mark, such as a p99, has at least five values beyond it in every run.
+    pub(crate) fn is_sampled(&self, name: &str) -> bool {
+        let count = if name.starts_with("hand_off_p") { "hand_offs" } else { "acquisitions" };
+        let needed = match name.rsplit('_').nth(1) {
+            Some("p50") => 10.0,
+            Some("p99") => 500.0,
+            Some("p999") => 5_000.0,
+            _ => return true,
+        };
+        self.kept.iter().all(|figures| figures.get(count).is_none_or(|count| *count >= needed))
+    }
+}
+
+fn largest(values: Vec<f64>) -> Option<Middle> {
+    middle(values).map(|all| Middle { median: all.max, ..all })
 }
 
 /// One run of all these files, and of those in these folders, in the order of the scenarios.
@@ -198,6 +227,24 @@ mod tests {
             (vec!["pair".to_owned(), "across".to_owned()], format!("there is no run in {}", folder.display()))
         );
         assert!(missing.unwrap_err().contains("none.json"));
+    }
+
+    #[test]
+    fn what_must_never_be_is_told_of_dropped_runs_too() {
+        let run =
+            |lost: f64, worst: f64| Figures::from([("lost".to_owned(), lost), ("wait_worst_us".to_owned(), worst)]);
+        let kept = vec![run(0.0, 1.0), run(0.0, 3.0), run(0.0, 2.0)];
+        let cell = Cell { kept, dropped: vec![run(1.0, 9.0)], ..Cell::default() };
+        let told = |name: &str| cell.figure(name).map(|figure| figure.median);
+        assert_eq!((told("lost"), told("wait_worst_us")), (Some(1.0), Some(3.0)));
+    }
+
+    #[test]
+    fn a_p99_of_a_few_is_none() {
+        let run = |count: f64| Figures::from([("hand_offs".to_owned(), count), ("acquisitions".to_owned(), 9_999.0)]);
+        let cell = Cell { kept: vec![run(600.0), run(499.0)], ..Cell::default() };
+        let names = ["hand_off_p50_us", "hand_off_p99_us", "wait_p99_us", "wait_p999_us", "in_use"];
+        assert_eq!(names.map(|name| cell.is_sampled(name)), [true, false, true, true, true]);
     }
 
     #[test]

@@ -165,7 +165,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         title: "one lock, 4 processes × 4 tasks, empty section",
         processes: 4,
         tasks: 16,
-        floors: &["flock", "flock-syscall"],
+        floors: &["flock-syscall", "flock"],
         ..SHARING
     },
     Scenario {

@@ -26,6 +26,8 @@ const fn unit(name: &'static str, title: &'static str, better: Better) -> Unit {
 
 /// Counted in a run of its own.
 pub(crate) const COMMANDS: &str = "commands_per_acquisition";
+/// The same, for each time that a lock went to another process.
+pub(crate) const COMMANDS_EACH_HAND_OFF: &str = "commands_per_hand_off";
 const RATE: Unit = unit("per_second", "acquisitions/s", Better::More);
 const PAIR: Unit = unit("pair_p50_us", "pair p50, µs", Better::Less);
 const HAND_OFF: Unit = unit("hand_off_p50_us", "hand-off p50, µs", Better::Less);
@@ -33,7 +35,7 @@ const IN_USE: Unit = unit("in_use", "part of time in use", Better::More);
 const CORES: Unit = unit("client_cores", "client, cores", Better::Less);
 
 /// How long it takes, and in which order.
-const TIMES: [Unit; 17] = [
+const TIMES: [Unit; 18] = [
     RATE,
     PAIR,
     unit("pair_p99_us", "pair p99, µs", Better::Less),
@@ -42,25 +44,28 @@ const TIMES: [Unit; 17] = [
     unit("wait_p99_us", "wait p99, µs", Better::Less),
     unit("wait_p999_us", "wait p99.9, µs", Better::Less),
     unit("wait_p99_of_ideal", "wait p99, times the ideal line's", Better::Less),
-    unit("wait_worst_us", "worst wait, µs", Better::Less),
+    unit("wait_worst_us", "worst wait of all runs, µs", Better::Less),
     HAND_OFF,
     unit("hand_off_p99_us", "hand-off p99, µs", Better::Less),
     unit("hand_off_p999_us", "hand-off p99.9, µs", Better::Less),
+    unit("hand_offs", "hand-offs a run", Better::Neither),
     IN_USE,
     unit("mean_hold_us", "held on average, µs", Better::Neither),
     unit("share_ratio", "max/min share", Better::Less),
     unit("inversions", "passed over, part", Better::Less),
-    unit("overlaps", "two at once", Better::Less),
+    unit("overlaps", "two at once in any run", Better::Less),
 ];
 
 /// What it costs.
-const COSTS: [Unit; 10] = [
+const COSTS: [Unit; 11] = [
     unit(COMMANDS, "commands each", Better::Less),
+    unit(COMMANDS_EACH_HAND_OFF, "commands for each hand-off", Better::Neither),
     unit("client_us_per_acquisition", "client CPU each, µs", Better::Less),
     unit("server_us_per_acquisition", "server CPU each, µs", Better::Less),
     unit("kib_per_waiter", "KiB per waiter", Better::Less),
-    unit("server_cores", "server, cores", Better::Less),
-    unit("lost", "lost", Better::Less),
+    // Whoever does less of the work has less of it.
+    unit("server_cores", "server, cores", Better::Neither),
+    unit("lost", "lost in any run", Better::Less),
     unit("keys", "keys at the server", Better::Neither),
     unit("bytes_per_lock", "bytes per lock", Better::Less),
     unit("peak_mib", "peak memory, MiB", Better::Less),
@@ -80,14 +85,23 @@ impl Main {
 
     /// The figures of the first table of a scenario, and of the second. What a scenario does not have is left out there.
     pub(crate) fn tables(self) -> [Vec<Unit>; 2] {
-        let beside = |units: &[Unit]| units.iter().copied().filter(|unit| unit.name != self.unit().name).collect();
+        let beside = |units: &[Unit]| {
+            let others = units.iter().copied().filter(|unit| unit.name != self.unit().name);
+            others.map(|unit| self.judged(unit)).collect()
+        };
         [beside(&TIMES), beside(&COSTS)]
+    }
+
+    /// Where all have the same to do, less of the server is better.
+    fn judged(self, unit: Unit) -> Unit {
+        let same_work = matches!(self, Self::Cores) && unit.name == "server_cores";
+        if same_work { Unit { better: Better::Less, ..unit } } else { unit }
     }
 }
 
 impl Unit {
     pub(crate) fn shown(self, value: f64) -> String {
-        Self::written(value)
+        if self.name == IN_USE.name { format!("{value:.4}") } else { Self::written(value) }
     }
 
     /// A number with as many digits as it is worth.
@@ -116,9 +130,14 @@ impl Unit {
         self.is_better(one.min, other.max) && self.is_better(one.max, other.min)
     }
 
+    /// Whether it tells of those who wait in a line.
+    pub(crate) fn is_of_a_line(self) -> bool {
+        self.name.starts_with("wait_") || ["share_ratio", "inversions", "kib_per_waiter"].contains(&self.name)
+    }
+
     /// Whether it comes from one run, so that there is no spread.
     pub(crate) fn is_counted(self) -> bool {
-        self.name == COMMANDS
+        [COMMANDS, COMMANDS_EACH_HAND_OFF].contains(&self.name)
     }
 
     /// Which way is better, in words.

@@ -37,7 +37,7 @@ fn in_figure(played: &Played, unit: Unit, first: bool) -> Vec<Win> {
     let side = |wanted: Side| {
         played.cells.iter().filter_map(move |cell| {
             let contender = contenders::find(&cell.contender).filter(|contender| contender.side == wanted)?;
-            Some((contender, cell.figure(unit.name)?))
+            Some((contender, cell.figure(unit.name).filter(|_| cell.is_sampled(unit.name))?))
         })
     };
     let ours: Vec<_> = side(Side::Ours).collect();

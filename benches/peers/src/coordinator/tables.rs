@@ -1,0 +1,36 @@
+//! The tables of bars and wins, for the page and for its summary elsewhere.
+
+use std::fmt::Write;
+
+use crate::record::Record;
+use crate::target::Target;
+use crate::targets;
+use crate::wins::Win;
+
+/// Every bar that was asked for, with its verdict.
+pub(crate) fn bars(page: &mut String, record: &Record) {
+    page.push_str("| | | bar | | rounds | |\n|---|---|---|---|---|---|\n");
+    for target in targets::asked(record) {
+        let Target { letter, what, .. } = &target;
+        let (bar, shown, spread, verdict) = (target.bar(), target.shown(), target.spread(), target.verdict());
+        let _ = writeln!(page, "| ({letter}) | {what} | {bar} | {shown} | {spread} | {verdict} |");
+    }
+}
+
+/// What was not asked for, without a verdict.
+pub(crate) fn beside(page: &mut String, record: &Record) {
+    page.push_str("| | | | rounds |\n|---|---|---|---|\n");
+    for target in targets::beside(record) {
+        let Target { letter, what, .. } = &target;
+        let _ = writeln!(page, "| ({letter}) | {what} | {} | {} |", target.shown(), target.spread());
+    }
+}
+
+pub(crate) fn wins<'a>(page: &mut String, wins: impl IntoIterator<Item = &'a Win>) {
+    page.push_str("| scenario | figure | peer | theirs | behind it | |\n|---|---|---|---|---|---|\n");
+    for win in wins {
+        let all = if win.all { "" } else { ", of this one alone" };
+        let Win { scenario, figure, peer, theirs, ours, how, .. } = win;
+        let _ = writeln!(page, "| {scenario} | {figure} | {peer} | {theirs} | {ours} | {how}{all} |");
+    }
+}

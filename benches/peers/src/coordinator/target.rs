@@ -1,0 +1,90 @@
+//! A bar with its verdict, or a figure that stands beside the bars without one.
+
+use crate::figures::Middle;
+use crate::seen::Reading;
+use crate::unit::Unit;
+
+/// What is wanted of a value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    AtMost(f64),
+    AtLeast(f64),
+    Below(f64),
+    Above(f64),
+}
+
+/// One bar, or something beside the bars.
+pub(crate) struct Target {
+    pub(crate) letter: char,
+    pub(crate) what: String,
+    wanted: Option<Wanted>,
+    pub(crate) seen: Reading,
+}
+
+pub(crate) fn bar(letter: char, what: impl Into<String>, wanted: Wanted, seen: impl Into<Reading>) -> Target {
+    Target { letter, what: what.into(), wanted: Some(wanted), seen: seen.into() }
+}
+
+pub(crate) fn note(letter: char, what: impl Into<String>, seen: impl Into<Reading>) -> Target {
+    Target { letter, what: what.into(), wanted: None, seen: seen.into() }
+}
+
+impl Target {
+    pub(crate) fn is_asked(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    pub(crate) fn bar(&self) -> String {
+        match self.wanted {
+            Some(Wanted::AtMost(most)) => format!("≤ {most}"),
+            Some(Wanted::AtLeast(least)) => format!("≥ {least}"),
+            Some(Wanted::Below(limit)) => format!("< {limit}"),
+            Some(Wanted::Above(limit)) => format!("> {limit}"),
+            None => String::new(),
+        }
+    }
+
+    pub(crate) fn is_met(&self) -> bool {
+        let Some((wanted, value)) = self.wanted.zip(self.seen.value.map(|value| value.median)) else { return false };
+        match wanted {
+            Wanted::AtMost(most) => value <= most,
+            Wanted::AtLeast(least) => value >= least,
+            Wanted::Below(limit) => value < limit,
+            Wanted::Above(limit) => value > limit,
+        }
+    }
+
+    pub(crate) fn verdict(&self) -> String {
+        let without = match self.seen.without.as_slice() {
+            [] => String::new(),
+            peers => format!(", but without {}", peers.join(", ")),
+        };
+        match (self.seen.value, self.is_met()) {
+            (None, _) => String::new(),
+            (_, true) => format!("met{without}"),
+            (_, false) => "**missed**".to_owned(),
+        }
+    }
+
+    /// The value as the tables write it; to the ten-thousandth where it would look like the bar itself.
+    pub(crate) fn shown(&self) -> String {
+        self.seen.value.map_or_else(|| "not played".to_owned(), |value| self.written(value.median))
+    }
+
+    /// The smallest and the largest round.
+    pub(crate) fn spread(&self) -> String {
+        match self.seen.value {
+            Some(Middle { min, max, .. }) if min < max => format!("{} to {}", self.written(min), self.written(max)),
+            _ => String::new(),
+        }
+    }
+
+    fn written(&self, value: f64) -> String {
+        let written = Unit::written(value);
+        let looks_like_it = self.bar().split_once(' ').and_then(|(_, bar)| bar.parse::<f64>().ok());
+        match written.parse::<f64>().ok() == looks_like_it && looks_like_it.is_some() && Some(value) != looks_like_it {
+            true => format!("{value:.4}"),
+            false => written,
+        }
+    }
+}
