@@ -19,17 +19,24 @@ pub(crate) struct Target {
     pub(crate) what: String,
     wanted: Option<Wanted>,
     pub(crate) seen: Reading,
+    /// Whether it differs in its third digit.
+    fine: bool,
 }
 
 pub(crate) fn bar(letter: char, what: impl Into<String>, wanted: Wanted, seen: impl Into<Reading>) -> Target {
-    Target { letter, what: what.into(), wanted: Some(wanted), seen: seen.into() }
+    Target { letter, what: what.into(), wanted: Some(wanted), seen: seen.into(), fine: false }
 }
 
 pub(crate) fn note(letter: char, what: impl Into<String>, seen: impl Into<Reading>) -> Target {
-    Target { letter, what: what.into(), wanted: None, seen: seen.into() }
+    Target { letter, what: what.into(), wanted: None, seen: seen.into(), fine: false }
 }
 
 impl Target {
+    /// Written to the ten-thousandth.
+    pub(crate) fn fine(self) -> Self {
+        Self { fine: true, ..self }
+    }
+
     pub(crate) fn is_asked(&self) -> bool {
         self.wanted.is_some()
     }
@@ -82,9 +89,7 @@ impl Target {
     fn written(&self, value: f64) -> String {
         let written = Unit::written(value);
         let looks_like_it = self.bar().split_once(' ').and_then(|(_, bar)| bar.parse::<f64>().ok());
-        match written.parse::<f64>().ok() == looks_like_it && looks_like_it.is_some() && Some(value) != looks_like_it {
-            true => format!("{value:.4}"),
-            false => written,
-        }
+        let hides = looks_like_it.is_some() && written.parse().ok() == looks_like_it && Some(value) != looks_like_it;
+        if self.fine || hides { format!("{value:.4}") } else { written }
     }
 }

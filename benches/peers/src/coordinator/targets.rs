@@ -86,13 +86,13 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
         bar('d', "empty section, commands each, fair", Wanted::AtMost(3.0), commands("across", "bandog-fair")),
         bar('d', "2 ms section, commands each", Wanted::Below(1.0), commands("across-2ms", "bandog")),
         bar('d', "2 ms section, commands each, fair", Wanted::AtMost(3.0), commands("across-2ms", "bandog-fair")),
-        bar('d', "2 ms section, part of the time in use", Wanted::AtLeast(0.98), used("bandog")),
+        bar('d', "2 ms section, part of the time in use", Wanted::AtLeast(0.98), used("bandog")).fine(),
         bar('d', "2 ms section, wait p99, times the ideal line's", Wanted::AtMost(1.2), ideal("bandog")),
-        note('d', "2 ms section, part of the time in use, fair", used("bandog-fair")),
+        note('d', "2 ms section, part of the time in use, fair", used("bandog-fair")).fine(),
         note('d', "2 ms section, wait p99, times the ideal line's, fair", ideal("bandog-fair")),
-        note('d', "2 ms section, in use by publish → push", used("push")),
-        note('d', "2 ms section, in use by publish → push after turns as long", used("push-turns")),
-        note('d', "2 ms section, in use by a raw push after turns as long", used("push-raw")),
+        note('d', "2 ms section, in use by publish → push", used("push")).fine(),
+        note('d', "2 ms section, in use by publish → push after turns as long", used("push-turns")).fine(),
+        note('d', "2 ms section, in use by a raw push after turns as long", used("push-raw")).fine(),
     ]
 }
 
@@ -111,6 +111,10 @@ fn handed_over(seen: &Seen<'_>) -> Vec<Target> {
                 let name = floor_named(floor);
                 all.push(note('e', format!("{waiters} wait, {kind}: hand-off, times {name}"), times(who, floor)));
                 all.push(note('e', format!("{waiters} wait: {name}, times publish → push"), times(floor, "push")));
+                if ["2", "100"].contains(&waiters) {
+                    let what = format!("{waiters} wait: {name}, times faster than Redisson");
+                    all.push(note('e', what, times("redisson", floor)));
+                }
             }
             let faster = || times("redisson", who);
             let what = format!("{waiters} wait, {kind}: times faster than Redisson");
