@@ -31,9 +31,9 @@ pub(crate) fn run(task: &Task) -> Result<Record, String> {
         versions: BTreeMap::new(),
         scenarios: Vec::new(),
     };
-    for scenario in &task.scenarios {
-        let played = one(task, scenario, (&record.commit, &record.machine), &mut record.versions);
-        record.scenarios.push(played);
+    for group in task.scenarios.chunk_by(Scenario::is_played_with) {
+        let places = together(task, group, &mut record.versions);
+        record.scenarios.extend(places.into_iter().map(|place| place.played(&record.commit, &record.machine)));
         record.took_seconds = (now() - start) as f64 / 1e9;
         // After each, so that a run of an hour that is cut off has not been for nothing.
         if let Some(path) = &task.json {
@@ -43,40 +43,64 @@ pub(crate) fn run(task: &Task) -> Result<Record, String> {
     Ok(record)
 }
 
-fn one(
-    task: &Task,
-    scenario: &Scenario,
-    (commit, machine): (&str, &str),
-    versions: &mut BTreeMap<String, String>,
-) -> Played {
-    eprintln!("({}) {}", scenario.letter, scenario.title);
-    let wanted = |contender: &Contender| {
-        task.contenders.is_empty() || task.contenders.iter().any(|wanted| wanted.id == contender.id)
-    };
-    let contenders: Vec<Contender> = scenario.who().filter_map(find).filter(wanted).collect();
-    let mut cells: Vec<Cell> = contenders
-        .iter()
-        .map(|contender| Cell {
+/// A scenario while it is played.
+struct Place<'a> {
+    scenario: &'a Scenario,
+    contenders: Vec<Contender>,
+    cells: Vec<Cell>,
+}
+
+/// A round of one scenario, then of the next, and so on.
+fn together<'a>(task: &Task, group: &'a [Scenario], versions: &mut BTreeMap<String, String>) -> Vec<Place<'a>> {
+    let mut places: Vec<_> = group.iter().map(|scenario| Place::new(task, scenario)).collect();
+    for round in 0..=task.rounds * (1 + SPARE) {
+        places.iter_mut().for_each(|place| place.play(task, round, versions));
+    }
+    places
+}
+
+impl<'a> Place<'a> {
+    fn new(task: &Task, scenario: &'a Scenario) -> Self {
+        let wanted = |contender: &Contender| {
+            task.contenders.is_empty() || task.contenders.iter().any(|wanted| wanted.id == contender.id)
+        };
+        let contenders: Vec<Contender> = scenario.who().filter_map(find).filter(wanted).collect();
+        let cell = |contender: &Contender| Cell {
             contender: contender.id.to_owned(),
             trouble: task.installed.trouble(*contender),
             ..Cell::default()
-        })
-        .collect();
-    let rounds = task.rounds;
-    // The first time round counts commands; it is not timed.
-    let first = usize::from(!scenario.counts);
-    for round in first..=rounds * (1 + SPARE) {
+        };
+        let cells = contenders.iter().map(cell).collect();
+        Self { scenario, contenders, cells }
+    }
+
+    /// Everybody who has yet to play, once. The first time round counts commands; it is not timed.
+    fn play(&mut self, task: &Task, round: usize, versions: &mut BTreeMap<String, String>) {
+        let Self { scenario, contenders, cells } = self;
+        if round == 0 && !scenario.counts {
+            return;
+        }
+        let plays = |contender: &Contender, cell: &Cell| {
+            cell.trouble.is_none() && cell.kept.len() < scenario.rounds(contender.id, task.rounds)
+        };
+        if contenders.iter().zip(&*cells).any(|(contender, cell)| plays(contender, cell)) {
+            eprintln!("({}) {}, round {round}", scenario.letter, scenario.title);
+        }
         // Each begins with another, so that nobody always follows the same one.
         for place in 0..contenders.len() {
             let at = (place + round) % contenders.len();
             let (contender, cell) = (contenders[at], &mut cells[at]);
-            if cell.trouble.is_none() && cell.kept.len() < scenario.rounds(contender.id, rounds) {
+            if plays(&contender, cell) {
                 run_once(task, scenario, contender, cell, round, versions);
             }
         }
     }
-    let (id, title) = (scenario.id.to_owned(), scenario.title.to_owned());
-    Played { id, title, letter: scenario.letter, commit: commit.to_owned(), machine: machine.to_owned(), cells }
+
+    fn played(self, commit: &str, machine: &str) -> Played {
+        let Scenario { id, title, letter, .. } = *self.scenario;
+        let (id, title) = (id.to_owned(), title.to_owned());
+        Played { id, title, letter, commit: commit.to_owned(), machine: machine.to_owned(), cells: self.cells }
+    }
 }
 
 fn run_once(
@@ -94,8 +118,9 @@ fn run_once(
             versions.extend(outcome.told.first().map(|told| (contender.id.to_owned(), told.version.clone())));
             cell.error = cell.error.take().or_else(|| outcome.told.iter().find_map(|told| told.error.clone()));
             if let Some(commands) = outcome.commands {
-                cell.commands_per_acquisition = Some(commands as f64 / outcome.counted(scenario).max(1) as f64);
-                cell.commands_per_hand_off = figures::hand_offs(&outcome).map(|all| commands as f64 / all as f64);
+                cell.commands_per_acquisition = Some(commands.all as f64 / outcome.counted(scenario).max(1) as f64);
+                let besides = (commands.all - commands.heartbeats) as f64;
+                cell.commands_per_hand_off = figures::hand_offs(&outcome).map(|all| besides / all as f64);
                 return;
             }
             let mut figures = figures::of(scenario, &outcome);

@@ -10,26 +10,46 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counts until it is dropped.
 pub(crate) struct Monitor {
     stream: UnixStream,
-    seen: Arc<AtomicU64>,
+    seen: Arc<[AtomicU64; 2]>,
+}
+
+/// How many there were.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Commands {
+    pub(crate) all: u64,
+    /// Those by which bandog keeps its places in lines.
+    pub(crate) heartbeats: u64,
+}
+
+impl Commands {
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { all: self.all - before.all, heartbeats: self.heartbeats - before.heartbeats }
+    }
 }
 
 impl Monitor {
     pub(crate) fn start(socket: &Path) -> std::io::Result<Self> {
         let mut stream = UnixStream::connect(socket)?;
         stream.write_all(b"MONITOR\r\n")?;
-        let (seen, reader) = (Arc::new(AtomicU64::new(0)), BufReader::new(stream.try_clone()?));
+        let (seen, reader) = (Arc::<[AtomicU64; 2]>::default(), BufReader::new(stream.try_clone()?));
         let counter = Arc::clone(&seen);
+        let heartbeat = redis::Script::new(bandog_redis::Script::Heartbeat.text()).get_hash().to_owned();
         std::thread::spawn(move || {
             // The first is the answer itself. Names may be no text, so lines are bytes.
             for line in reader.split(b'\n').skip(1).map_while(Result::ok) {
-                counter.fetch_add(u64::from(!is_from_script(&line)), Ordering::Relaxed);
+                let is_command = !is_from_script(&line);
+                let is_heartbeat = is_command && line.windows(heartbeat.len()).any(|part| part == heartbeat.as_bytes());
+                for (count, is_one) in counter.iter().zip([is_command, is_heartbeat]) {
+                    count.fetch_add(u64::from(is_one), Ordering::Relaxed);
+                }
             }
         });
         Ok(Self { stream, seen })
     }
 
-    pub(crate) fn seen(&self) -> u64 {
-        self.seen.load(Ordering::Relaxed)
+    pub(crate) fn seen(&self) -> Commands {
+        let [all, heartbeats] = self.seen.each_ref().map(|count| count.load(Ordering::Relaxed));
+        Commands { all, heartbeats }
     }
 }
 

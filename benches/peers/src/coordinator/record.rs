@@ -78,7 +78,7 @@ pub(crate) struct Cell {
     pub(crate) dropped: Vec<Figures>,
     /// From the run with `MONITOR`, which is not timed.
     pub(crate) commands_per_acquisition: Option<f64>,
-    /// The same for each time that the lock went to another process.
+    /// The same for each time that the lock went to another process, without bandog's heartbeats.
     #[serde(default)]
     pub(crate) commands_per_hand_off: Option<f64>,
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::contenders::{Contender, Installed};
 use crate::delay;
 use crate::meter::{Reading, Used, memory_kib};
-use crate::monitor::Monitor;
+use crate::monitor::{Commands, Monitor};
 use crate::process::{Process, Trouble, pin};
 use crate::scenarios::Scenario;
 
@@ -49,7 +49,7 @@ pub(crate) struct Outcome {
     pub(crate) stamps: Vec<(usize, Stamp)>,
     /// When everybody had come.
     pub(crate) complete: u64,
-    pub(crate) commands: Option<u64>,
+    pub(crate) commands: Option<Commands>,
     /// At the server, when they were weighed.
     pub(crate) keys: u64,
     pub(crate) server_bytes: u64,
@@ -142,7 +142,7 @@ pub(crate) fn play(
     let within = length + Duration::from_secs(60);
     let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
     let used = before.until(&Reading::take(service, &ids));
-    let commands = monitor.as_ref().map(|monitor| monitor.seen() - before_commands.unwrap_or_default());
+    let commands = monitor.as_ref().map(|monitor| monitor.seen().since(before_commands.unwrap_or_default()));
     let told = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Told>, _>>().map_err(failed)?;
     let peak_kib = ids.iter().map(|id| memory_kib(*id, "VmHWM")).sum();
     let grown_kib = resident - told.iter().map(|told| told.rss_before_kib).sum::<f64>();

@@ -264,6 +264,12 @@ impl Scenario {
         self.floors.iter().chain(self.locks).copied()
     }
 
+    /// Whether rounds of the one alternate with rounds of the other: what a hand-off takes with more waiters is compared, and the
+    /// machine is not the same for an hour.
+    pub(crate) fn is_played_with(&self, other: &Self) -> bool {
+        self.letter == 'e' && other.letter == 'e'
+    }
+
     /// How many of the rounds a contender plays.
     pub(crate) fn rounds(&self, contender: &str, usual: usize) -> usize {
         if self.once && contender != "bandog" { 1 } else { usual }

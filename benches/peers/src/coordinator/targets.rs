@@ -163,7 +163,7 @@ fn many(seen: &Seen<'_>) -> Vec<Target> {
     ];
     for (who, kind) in [("bandog", "unfair"), ("bandog-fair", "fair")] {
         let each = waits(COMMANDS_EACH_HAND_OFF, who);
-        let what = format!("10,000 wait, {kind}: commands for each hand-off to another process, heartbeats included");
+        let what = format!("10,000 wait, {kind}: commands for each hand-off to another process, besides heartbeats");
         all.push(match who {
             "bandog" => bar('h', what, Wanted::AtMost(3.0), each),
             // Whoever is next may be of the same process, and is handed the lock by the server all the same.

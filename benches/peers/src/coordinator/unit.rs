@@ -59,7 +59,7 @@ const TIMES: [Unit; 18] = [
 /// What it costs.
 const COSTS: [Unit; 11] = [
     unit(COMMANDS, "commands each", Better::Less),
-    unit(COMMANDS_EACH_HAND_OFF, "commands for each hand-off", Better::Neither),
+    unit(COMMANDS_EACH_HAND_OFF, "commands for each hand-off, besides heartbeats", Better::Neither),
     unit("client_us_per_acquisition", "client CPU each, µs", Better::Less),
     unit("server_us_per_acquisition", "server CPU each, µs", Better::Less),
     unit("kib_per_waiter", "KiB per waiter", Better::Less),
