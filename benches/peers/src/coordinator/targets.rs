@@ -161,14 +161,10 @@ fn many(seen: &Seen<'_>) -> Vec<Target> {
         bar('g', "1,000,000 held: bytes per lock, resident", Wanted::AtMost(512.0), held("bytes_per_lock")),
         bar('g', "1,000,000 held: server, cores", Wanted::AtMost(0.5), held("server_cores")),
     ];
+    // A fair lock's next holder may be of the same process, and is handed the lock by the server all the same.
+    let what = "10,000 wait, unfair: commands for each hand-off to another process, besides heartbeats";
+    all.push(bar('h', what, Wanted::AtMost(3.0), waits(COMMANDS_EACH_HAND_OFF, "bandog")));
     for (who, kind) in [("bandog", "unfair"), ("bandog-fair", "fair")] {
-        let each = waits(COMMANDS_EACH_HAND_OFF, who);
-        let what = format!("10,000 wait, {kind}: commands for each hand-off to another process, besides heartbeats");
-        all.push(match who {
-            "bandog" => bar('h', what, Wanted::AtMost(3.0), each),
-            // Whoever is next may be of the same process, and is handed the lock by the server all the same.
-            _ => note('h', what, each),
-        });
         let each = waits(COMMANDS, who);
         let what = format!("10,000 wait, {kind}: commands each, heartbeats included");
         all.push(bar('h', what, Wanted::AtMost(3.0), each));

@@ -58,7 +58,8 @@
 //! | held | released, deeper than one | held, less deep | |
 //! | held | released, local waiter, passing allowed | held by the next | token + 1, no command; one not yet confirmed is renewed at the pass that should be the last of its turn |
 //! | held, not yet confirmed, half its window over | released, local waiter, passing allowed | a claim again, confirming | the waiter gets it with the answer, token + 1 |
-//! | held | released, local waiter, passing not allowed | gone | release and queue again, in one request |
+//! | held | released, local waiter, passing not allowed, nobody known to wait elsewhere | gone | release and queue again, in one request |
+//! | held | released, local waiter, passing not allowed, somebody waits elsewhere | gone | release; once that is answered, queue again; if it fails, claim anew after a pause |
 //! | held | released, nobody waits here | gone | release |
 //! | held, uncertain | renewed | held | deadline moves |
 //! | held | renewal failed or missed | uncertain | tried again inside the lease |

@@ -117,8 +117,10 @@ impl Machine {
         if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
             self.on_verdict(now, seq, run, verdict);
         }
-        if let Some(seq) = parting.then {
-            self.bustle.todo.push_back(Todo::Claim(seq));
+        if let Some(seq) = parting.then.filter(|seq| self.bustle.claims.contains_key(seq)) {
+            // With the same release once more: who has waited already is queued even by a store that takes nothing new.
+            let key = self.part(now, parting.id, None, self.settings.window, Lane::Claims);
+            self.bustle.partings[key].again = Some(seq);
         }
     }
 

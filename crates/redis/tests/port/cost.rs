@@ -49,8 +49,8 @@ fn fast_paths_make_few_calls() {
         ("heartbeat", beat, 7),
         ("release: hand-off", release(claims[1].id), 9),
         ("acquire, held: queue behind the last", acquire(4), 6),
-        ("release: hand-off, and another behind it", release(claims[2].id), 9),
         ("release a place", release(claims[4].id), 7),
+        ("release: hand-off to the last in line", release(claims[2].id), 8),
         ("release, nobody waits any more", release(claims[3].id), 4),
     ];
     for (what, op, most) in steps {

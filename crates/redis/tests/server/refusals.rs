@@ -48,6 +48,26 @@ fn schedule_25_without_memory_a_lock_is_still_handed_on() {
 }
 
 #[test]
+fn schedule_25_without_memory_whoever_is_left_in_line_waits_on() {
+    on_a_server(async |server| {
+        let (ann, bob) = (locks(&server.url()).await, locks(&server.url()).await);
+        let guard = ann.mutex("job").acquire().await.unwrap();
+        let mut left = Box::pin(ann.mutex("job").acquire());
+        tokio::select! { biased; _ = &mut left => panic!("it is held"), () = std::future::ready(()) => {} }
+        let (left, other) = (tokio::spawn(left), tokio::spawn(bob.mutex("job").fair().acquire()));
+        while ann.inspect("job").await.unwrap().is_none_or(|view| view.record.waiters.is_empty()) {
+            tokio::time::sleep(ms(5)).await;
+        }
+        // The answer says that somebody waits who is to have the next turn.
+        guard.renew().await.unwrap();
+        let _: String = server.run("CONFIG SET maxmemory 1");
+        guard.release().await.unwrap();
+        soon("the hand-off", other).await.unwrap().unwrap().release().await.unwrap();
+        drop(soon("the lock", left).await.unwrap().unwrap());
+    });
+}
+
+#[test]
 fn schedule_25_a_busy_server_is_waited_for() {
     if_possible(async {
         let server = Server::with(&["--lua-time-limit", "20"]);

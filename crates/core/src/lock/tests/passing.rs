@@ -31,8 +31,8 @@ fn a_remote_waiter_ends_the_passing_after_a_bound() {
     lock.release(grip);
     assert_eq!(lock.actions(), ["release #1"], "whoever is next does not wait for this line to be queued again");
     lock.answer("release #1", released());
-    assert_eq!(lock.actions(), ["acquire #2"]);
-    lock.answer("acquire #2", queued(11));
+    assert_eq!(lock.actions(), ["release #1 again #2"], "nothing new, so that it needs no memory");
+    lock.answer("release #1 again #2", again(Verdict::Queued(place(11))));
     lock.push(2, 12);
     assert_eq!(lock.pick(next), "granted 12.0");
 }
@@ -309,8 +309,8 @@ fn whoever_comes_before_the_release_is_answered_is_in_the_same_line() {
     let last = lock.ask(writer());
     assert_eq!(lock.actions().len(), 0);
     lock.answer("release #1", released());
-    assert_eq!(lock.actions(), ["acquire #2"]);
-    lock.answer("acquire #2", granted(12));
+    assert_eq!(lock.actions(), ["release #1 again #2"]);
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(12, LEASE, NOBODY))));
     assert_eq!((lock.pick(next).as_str(), lock.pick(last).as_str()), ("granted 12.0", "waits"));
 }
 
