@@ -48,9 +48,9 @@ fn fast_paths_make_few_calls() {
         ("renew, with a waiter", renew, 8),
         ("heartbeat", beat, 7),
         ("release: hand-off", release(claims[1].id), 9),
-        ("acquire, held: queue behind the last", acquire(4), 6),
-        ("release a place", release(claims[4].id), 7),
         ("release: hand-off to the last in line", release(claims[2].id), 8),
+        ("acquire, held: queue where nobody stands", acquire(4), 7),
+        ("release a place", release(claims[4].id), 7),
         ("release, nobody waits any more", release(claims[3].id), 4),
     ];
     for (what, op, most) in steps {
