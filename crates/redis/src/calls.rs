@@ -143,7 +143,7 @@ pub(crate) fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Opti
     let write = |echo, out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), echo, out);
     let haste = match op {
         _ if at_once => Haste::AtOnce,
-        // The lock goes to another process, which wants the core; of those in line here none gets it next.
+        // The line of this process stands in the queue again, behind another process, which has the lock and wants the core.
         Op::Release(Release { again: Some(_), .. }) => Haste::None,
         _ => Haste::Awaited,
     };

@@ -103,7 +103,8 @@ fn section(page: &mut String, played: &Played, scenario: &Scenario, usual: usize
     if rounds < usual {
         let _ = write!(page, "{rounds} rounds.\n\n");
     }
-    if scenario.once {
+    let others = played.cells.iter().any(|cell| cell.contender != "bandog" && !cell.kept.is_empty());
+    if scenario.once && others {
         page.push_str("Everybody but bandog played one round, as a run takes five to ten minutes.\n\n");
     }
     if scenario.section_us > 0 && scenario.stamps {

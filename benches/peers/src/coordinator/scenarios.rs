@@ -281,7 +281,7 @@ impl Scenario {
     }
 }
 
-/// Only when it is asked for by name: a run takes five to ten minutes, so that all rounds of everybody would take hours.
+/// Only when it is asked for, by name or with all: a run takes five to ten minutes, and all rounds of everybody would take hours.
 pub(crate) const LARGEST: Scenario =
     Scenario { once: true, ..held("held-1000000", "1,000,000 locks held", 1_000_000, 300_000, 900) };
 
@@ -292,4 +292,22 @@ pub(crate) fn place(id: &str) -> usize {
 
 pub(crate) fn find(id: &str) -> Option<Scenario> {
     ALL.into_iter().chain([LARGEST]).find(|scenario| scenario.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_of_hand_offs_alternate_and_of_nothing_else() {
+        let groups = ALL.chunk_by(Scenario::is_played_with).filter(|group| group.len() > 1);
+        let together: Vec<Vec<&str>> = groups.map(|group| group.iter().map(|one| one.id).collect()).collect();
+        assert_eq!(together, [["hand-off-2", "hand-off-10", "hand-off-100", "hand-off-1000"]]);
+    }
+
+    #[test]
+    fn a_million_locks_are_held_by_others_once() {
+        assert_eq!(["bandog", "bandog-fair", "redisson"].map(|who| LARGEST.rounds(who, 5)), [5, 1, 1]);
+        assert!(ALL.iter().all(|scenario| scenario.rounds("redisson", 5) == 5));
+    }
 }

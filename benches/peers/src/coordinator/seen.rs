@@ -11,13 +11,13 @@ pub(crate) struct Seen<'a>(pub(crate) &'a Record);
 
 /// A value, and which peers were not there to be compared with.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reading {
+pub(crate) struct Finding {
     /// Nothing, if it was not played.
     pub(crate) value: Option<Middle>,
     pub(crate) without: Vec<String>,
 }
 
-impl From<Option<Middle>> for Reading {
+impl From<Option<Middle>> for Finding {
     fn from(value: Option<Middle>) -> Self {
         Self { value, without: Vec::new() }
     }
@@ -50,12 +50,12 @@ impl<'a> Seen<'a> {
     }
 
     /// Over the best of the peers, by their medians.
-    pub(crate) fn over_peers(&self, scenario: &str, figure: &str, who: &str, better: fn(f64, f64) -> bool) -> Reading {
+    pub(crate) fn over_peers(&self, scenario: &str, figure: &str, who: &str, better: fn(f64, f64) -> bool) -> Finding {
         let peers = self.cells(scenario).iter().filter(|cell| is_peer(&cell.contender));
         let there = peers.filter_map(|cell| Some((&cell.contender, cell.figure(figure)?.median)));
         let best = there.reduce(|one, other| if better(other.1, one.1) { other } else { one });
         let value = best.and_then(|(peer, _)| self.ratio(scenario, figure, who, peer));
-        Reading { value, without: self.without(scenario) }
+        Finding { value, without: self.without(scenario) }
     }
 
     /// The peers that should have been there and have no figures, though they have such a lock.

@@ -1,7 +1,7 @@
 //! A bar with its verdict, or a figure that stands beside the bars without one.
 
 use crate::figures::Middle;
-use crate::seen::Reading;
+use crate::seen::Finding;
 use crate::unit::Unit;
 
 /// What is wanted of a value.
@@ -18,16 +18,16 @@ pub(crate) struct Target {
     pub(crate) letter: char,
     pub(crate) what: String,
     wanted: Option<Wanted>,
-    pub(crate) seen: Reading,
+    pub(crate) seen: Finding,
     /// Whether it differs in its third digit.
     fine: bool,
 }
 
-pub(crate) fn bar(letter: char, what: impl Into<String>, wanted: Wanted, seen: impl Into<Reading>) -> Target {
+pub(crate) fn bar(letter: char, what: impl Into<String>, wanted: Wanted, seen: impl Into<Finding>) -> Target {
     Target { letter, what: what.into(), wanted: Some(wanted), seen: seen.into(), fine: false }
 }
 
-pub(crate) fn note(letter: char, what: impl Into<String>, seen: impl Into<Reading>) -> Target {
+pub(crate) fn note(letter: char, what: impl Into<String>, seen: impl Into<Finding>) -> Target {
     Target { letter, what: what.into(), wanted: None, seen: seen.into(), fine: false }
 }
 

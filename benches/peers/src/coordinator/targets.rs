@@ -182,17 +182,6 @@ mod tests {
     use crate::figures::Figures;
     use crate::record::{Cell, Played};
 
-    const PEERS: [&str; 8] = [
-        "rslock",
-        "rlock",
-        "async-redis-lock",
-        "redisson",
-        "redisson-fair",
-        "redsync",
-        "redis-py",
-        "python-redis-lock",
-    ];
-
     /// A record of one scenario, with one figure of everybody.
     fn record(scenario: &str, figure: &str, cells: &[(&str, &[f64])]) -> Record {
         let run = |value: &f64| Figures::from([(figure.to_owned(), *value)]);
@@ -263,8 +252,10 @@ mod tests {
             let target = asked(&record).into_iter().find(|target| target.what == "512 tasks, times the best peer");
             target.unwrap().verdict()
         };
-        let mut cells: Vec<(&str, &[f64])> = vec![("bandog", &[100.0]), ("redlock", &[5.0])];
-        cells.extend(PEERS.map(|peer| (peer, [50.0].as_slice())));
+        let scenario = crate::scenarios::find("names-512").unwrap();
+        let mut cells: Vec<(&str, &[f64])> = scenario.who().map(|who| (who, [50.0].as_slice())).collect();
+        cells.retain(|(who, _)| *who != "bandog");
+        cells.push(("bandog", &[100.0]));
         assert_eq!(told(&cells), "met");
         cells.retain(|(who, _)| *who != "rslock");
         assert_eq!(told(&cells), "met, but without rslock");
