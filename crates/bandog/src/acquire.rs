@@ -109,8 +109,8 @@ impl<K: Held> Acquire<K> {
         Poll::Ready(finish(match outcome {
             Outcome::Granted { grip, token, how } => Ok(Guard::new(asker, (grip, token, how), at)),
             Outcome::Failed(why) => {
-                asker.denied(Denied::from(&why), at);
-                Err((asker, why))
+                asker.denied(Denied::from(&*why), at);
+                Err((asker, *why))
             }
             Outcome::Done => Err((asker, Why::Closed)),
         }))
@@ -211,7 +211,7 @@ impl Order {
             fair,
             patience: Patience::Queue,
             since: Moment::ZERO,
-            until: None,
+            until: Moment::FAR,
             owner: None,
             reentrant,
             terms,

@@ -115,12 +115,17 @@ impl fmt::Display for RunId {
 }
 
 /// A [`RunId`] or none, in eight bytes: very many holds have one each. Of all runs the one with the last number counts as none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct KnownRun(Option<NonZeroU64>);
 
 impl KnownRun {
     pub(crate) fn id(self) -> Option<RunId> {
         self.0.map(|number| RunId(number.get() - 1))
+    }
+
+    /// The first that is known stays.
+    pub(crate) fn note(&mut self, run: RunId) {
+        *self = self.id().or(Some(run)).into();
     }
 }
 

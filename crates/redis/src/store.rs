@@ -8,7 +8,7 @@ use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Reply};
 use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, StoreError, Way};
-use bandog_core::time::{LeaseTime, Moment};
+use bandog_core::time::{LeaseTime, Moment, RunId};
 
 use crate::clock::{self, ServerClock};
 use crate::codec::Codec;
@@ -42,6 +42,8 @@ pub(crate) struct Site {
     warned: AtomicBool,
     /// Nanoseconds of the time when a connection was last opened, by whichever lane or for news.
     reached: AtomicU64,
+    /// The life of the server that was taught the scripts last; zero for none.
+    taught: AtomicU64,
 }
 
 /// What all lanes of one store have in common.
@@ -64,8 +66,9 @@ impl RedisStore {
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
         let route = config.route()?;
         let codec = Codec::new(config.keys(), config.limits.clone());
-        let (clock, warned, reached) = (ServerClock::default(), AtomicBool::new(false), AtomicU64::new(0));
-        let site = Arc::new(Site { config, route, codec, clock, warned, reached });
+        let (clock, warned) = (ServerClock::default(), AtomicBool::new(false));
+        let (reached, taught) = (AtomicU64::new(0), AtomicU64::new(0));
+        let site = Arc::new(Site { config, route, codec, clock, warned, reached, taught });
         let inboxes = Inboxes::new(Arc::clone(&site));
         let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), spares: Spares::default(), inboxes }));
         let answered = lane.ask(probe(&site.config).into_iter().collect()).await?;
@@ -90,6 +93,20 @@ impl Site {
     /// Whether one was opened after that time: then the server is there again.
     pub(crate) fn was_reached_since(&self, time: Moment) -> bool {
         self.reached.load(Ordering::Acquire) > time.nanos()
+    }
+
+    /// Whether any life of the server was taught the scripts.
+    pub(crate) fn has_taught(&self) -> bool {
+        self.taught.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether that life was, as the last.
+    pub(crate) fn has_taught_in(&self, run: RunId) -> bool {
+        self.taught.load(Ordering::Acquire) == run.0
+    }
+
+    pub(crate) fn note_taught(&self, run: RunId) {
+        self.taught.store(run.0, Ordering::Release);
     }
 
     /// Says that the server is risky, once.

@@ -125,6 +125,7 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
         step_us: 200,
         ms: 3_000,
         stamps: true,
+        apart: true,
         floors: &["push", "push-turns", "push-raw-each", "push-raw"],
         ..line
     }
@@ -227,6 +228,8 @@ pub(crate) const ALL: [Scenario; 18] = [
         letter: 'h',
         ms: 10_000,
         step_us: 0,
+        // Whoever asks again and again would have half of what there is.
+        apart: false,
         // Of tokio's mutex, one for each process, the memory is of interest: so much is not the lock's.
         floors: &["push", "tokio"],
         ..hand_off("", "", 10_001)

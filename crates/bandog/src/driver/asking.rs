@@ -43,7 +43,7 @@ impl Driver {
                 continue;
             }
             let began = self.clock.now();
-            ask.until = wait.map(|wait| began + wait);
+            ask.until = wait.map_or(Moment::FAR, |wait| began + wait);
             let slip = state.machine.handle_ask(began, ask);
             let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
             let waits = heard && outcome.is_none() && state.machine.waits(slip);

@@ -63,7 +63,7 @@ impl Guard<Reading> {
         let (asker, outcome) = waiting.outcome().await;
         match outcome {
             Outcome::Failed(why) => {
-                let reason = match why {
+                let reason = match *why {
                     Why::WouldDeadlock => AcquireError::Reentered { place: asker.place() },
                     why => asker.error(why),
                 };

@@ -360,10 +360,12 @@ impl<K: Held> Guard<K> {
     fn changed(&self, outcome: Outcome, doing: &'static str) -> Result<(), RenewError> {
         let place = self.hold.place();
         match outcome {
-            Outcome::Failed(Why::Store(source)) => Err(RenewError::Store { place, doing, source }),
-            Outcome::Failed(Why::Lost(reason)) => Err(RenewError::Lost { place, doing, reason }),
-            Outcome::Failed(Why::WouldDeadlock) => Err(RenewError::Reentered { place, doing }),
-            Outcome::Failed(_) => Err(RenewError::Lost { place, doing, reason: LossReason::Shutdown }),
+            Outcome::Failed(why) => Err(match *why {
+                Why::Store(source) => RenewError::Store { place, doing, source },
+                Why::Lost(reason) => RenewError::Lost { place, doing, reason },
+                Why::WouldDeadlock => RenewError::Reentered { place, doing },
+                _ => RenewError::Lost { place, doing, reason: LossReason::Shutdown },
+            }),
             Outcome::Done | Outcome::Granted { .. } => Ok(()),
         }
     }

@@ -31,7 +31,7 @@ impl Parting {
             Self::Over(result) => Poll::Ready(std::mem::replace(result, Err(Why::Closed))),
             Self::Asked(waiting) => match waiting.poll(cx.waker()) {
                 None => Poll::Pending,
-                Some((_, Outcome::Failed(why), _)) => Poll::Ready(Err(why)),
+                Some((_, Outcome::Failed(why), _)) => Poll::Ready(Err(*why)),
                 Some((_, Outcome::Done | Outcome::Granted { .. }, _)) => Poll::Ready(Ok(())),
             },
             Self::Stays(stays) => Pin::new(stays).poll(cx).map(|told| told.unwrap_or(Err(Why::Closed))),

@@ -84,8 +84,8 @@ pub struct Ask {
     pub patience: Patience,
     /// Since when it is waited for.
     pub since: Moment,
-    /// When to stop waiting.
-    pub until: Option<Moment>,
+    /// When to stop waiting; [`Moment::FAR`] for never.
+    pub until: Moment,
     /// Whose wish it is, if re-entry or self-deadlock is to be noticed.
     pub owner: Option<OwnerId>,
     /// Whether the owner may enter again.
@@ -143,7 +143,7 @@ impl Ask {
 /// A claim check for something that is under way; [`Machine::pick`](super::Machine::pick) exchanges it for the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slip {
-    pub(super) index: usize,
+    pub(super) index: u32,
     // Indices are used again: an answer for a slip that was given up must not reach whoever has its index now.
     pub(super) serial: u64,
 }
@@ -151,7 +151,7 @@ pub struct Slip {
 impl Slip {
     /// A small number, unique among the slips that are out.
     pub fn index(self) -> usize {
-        self.index
+        self.index as usize
     }
 }
 
@@ -173,8 +173,14 @@ pub enum Outcome {
     },
     /// A release, renewal or downgrade is through.
     Done,
-    /// It did not work.
-    Failed(Why),
+    /// It did not work. In a box: every waiter has room for an outcome, and few for such a long one.
+    Failed(Box<Why>),
+}
+
+impl From<Why> for Outcome {
+    fn from(why: Why) -> Self {
+        Self::Failed(Box::new(why))
+    }
 }
 
 /// By which way a lock came to whoever asked.

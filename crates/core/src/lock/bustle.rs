@@ -76,6 +76,13 @@ impl Bustle {
         }
     }
 
+    /// Whoever waits for ever needs no timer.
+    pub(super) fn arm_wait(&mut self, until: Moment, slip: Slip) {
+        if until < Moment::FAR {
+            self.waits.insert((until, slip));
+        }
+    }
+
     fn is_over(&self) -> bool {
         let quiet =
             self.slips.is_empty() && self.waits.is_empty() && self.claims.is_empty() && self.partings.is_empty();

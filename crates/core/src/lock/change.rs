@@ -38,13 +38,11 @@ impl Machine {
         if owner.is_some() && self.holds.iter().any(|(key, other)| key != grip.0 && reads_too(other)) {
             return self.answered(Why::WouldDeadlock);
         }
-        let mode = Mode::Exclusive;
+        let (mode, until) = (Mode::Exclusive, until.unwrap_or(Moment::FAR));
         let (fair, reentrant, vigil, recovery) = (false, false, None, Recovery::Notify);
         let ask = Ask { mode, fair, patience, since: now, until, owner, reentrant, terms, vigil, recovery };
         let slip = self.bustle.slips.insert(Some(Box::new(ask)), Stage::Unclaimed);
-        if let Some(until) = until {
-            self.bustle.waits.insert((until, slip));
-        }
+        self.bustle.arm_wait(until, slip);
         self.claim_upgrade(now, slip, grip);
         slip
     }
@@ -161,7 +159,8 @@ impl Machine {
     }
 
     pub(super) fn withdraw_action(&self, now: Moment, seq: u64) -> Option<Action> {
-        let id = self.client.holder(self.bustle.claims.get(&seq)?.seq);
+        self.bustle.claims.get(&seq)?;
+        let id = self.client.holder(seq);
         Some(Action { errand: Errand::Withdraw { seq, sent: now }, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 
@@ -169,7 +168,7 @@ impl Machine {
         let (now, at) = now;
         let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
         let Taker::Upgrade(slip, grip) = claim.taker else { return };
-        let may_arrive = claim.run.is_none() && at <= claim.not_after;
+        let may_arrive = claim.run.id().is_none() && at <= claim.not_after;
         let why = claim.giving_up.take();
         match answer {
             Downgraded::Withdrawn => {

@@ -6,7 +6,7 @@ use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Claim, Op, Patience, Queued, Refusal, Renew, Upgrade, Verdict};
 use crate::store::{StoreError, StoreErrorKind};
-use crate::time::{LeaseTime, Moment, RunId};
+use crate::time::{KnownRun, LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
@@ -15,11 +15,9 @@ use super::pass::Remote;
 use super::slips::Stage;
 use super::{Action, Ask, Cohort, Errand, Grip, How, Lane, LossReason, Machine, Slip, Todo, Why};
 
-/// A claim that this process has made and that is not yet a hold.
+/// A claim that this process has made and that is not yet a hold. Its number, from which its id follows, is its key.
 #[derive(Debug)]
 pub(super) struct Claiming {
-    /// Its number, from which its id follows.
-    pub(super) seq: u64,
     pub(super) taker: Taker,
     pub(super) phase: Phase,
     pub(super) mode: Mode,
@@ -30,7 +28,7 @@ pub(super) struct Claiming {
     pub(super) asked: Moment,
     pub(super) not_after: LeaseTime,
     /// The store's life that answered, once one did.
-    pub(super) run: Option<RunId>,
+    pub(super) run: KnownRun,
     /// How often it was passed on here: more than never, if it was a hold whose guard left before it was confirmed.
     pub(super) local: u16,
     /// By which way a grant would come now.
@@ -128,7 +126,6 @@ impl Machine {
         let Wish { mode, lease, fair, patience } = wish;
         let (phase, not_after) = (Phase::New, LeaseTime::ZERO);
         let claim = Claiming {
-            seq,
             taker,
             phase,
             mode,
@@ -137,7 +134,7 @@ impl Machine {
             patience,
             asked: now,
             not_after,
-            run: None,
+            run: KnownRun::default(),
             local: 0,
             how: How::AtOnce,
             giving_up: None,
@@ -203,7 +200,7 @@ impl Machine {
 
     pub(super) fn on_verdict(&mut self, now: Moment, seq: u64, run: RunId, verdict: Verdict) {
         let Some(claim) = self.bustle.claims.get_mut(&seq) else { return self.late_answer(seq) };
-        claim.run.get_or_insert(run);
+        claim.run.note(run);
         if claim.phase == Phase::Withdrawing {
             return;
         }
@@ -319,6 +316,6 @@ mod tests {
 
     #[test]
     fn what_another_thread_gives_back_is_small() {
-        assert!(size_of::<Claiming>() <= 120, "{} bytes", size_of::<Claiming>());
+        assert!(size_of::<Claiming>() <= 104, "{} bytes", size_of::<Claiming>());
     }
 }

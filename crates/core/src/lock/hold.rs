@@ -122,7 +122,7 @@ impl Hold {
         self.forget_origin();
         self.set_care(Care::of(now, ask));
         self.recovery = ask.recovery;
-        self.granted = u32::try_from(slip.index).unwrap_or(PICKED_UP);
+        self.granted = slip.index;
     }
 }
 
@@ -144,7 +144,7 @@ impl Machine {
     pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
         let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
         let Some(claim) = self.bustle.claims.remove(&seq) else { return };
-        let fresh = self.fresh_hold(now, &claim, &ask, landing);
+        let fresh = self.fresh_hold(now, (seq, &claim), &ask, landing);
         // Whoever was in the way has left it.
         self.bustle.blocker = None;
         if let Taker::Upgrade(_, grip) = claim.taker {
@@ -164,10 +164,10 @@ impl Machine {
         self.attend(now, key);
     }
 
-    fn fresh_hold(&self, now: Moment, claim: &Claiming, ask: &Ask, landing: &Landing) -> Hold {
+    fn fresh_hold(&self, now: Moment, (seq, claim): (u64, &Claiming), ask: &Ask, landing: &Landing) -> Hold {
         Hold {
             born: 0,
-            seq: claim.seq,
+            seq,
             stamp: landing.stamp,
             local: claim.local,
             mode: claim.mode,
@@ -182,10 +182,10 @@ impl Machine {
             recovery: ask.recovery,
             confirmed: landing.remaining >= ask.lease().length(),
             confirming: false,
-            run: claim.run.or(landing.pushed).into(),
+            run: claim.run.id().or(landing.pushed).into(),
             doubted: false,
             uncertain: false,
-            rare: claim.run.is_none().then(|| Rare::unanswered(claim.not_after)),
+            rare: claim.run.id().is_none().then(|| Rare::unanswered(claim.not_after)),
         }
     }
 
@@ -207,9 +207,7 @@ impl Machine {
         let watched = ask.vigil.is_some();
         hold.assign(now, slip, ask);
         let token = hold.token();
-        if let Some(until) = ask.until {
-            waits.remove(&(until, slip));
-        }
+        waits.remove(&(ask.until, slip));
         slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
         events.push_back(Event::Ready(slip));
         if watched {
@@ -237,13 +235,13 @@ impl Machine {
         }
         let enough = hold.mode == Mode::Exclusive || mode == Mode::Shared;
         if !enough || (!reentrant && hold.mode == Mode::Exclusive) {
-            return Some(Outcome::Failed(Why::WouldDeadlock));
+            return Some(Why::WouldDeadlock.into());
         }
         if !reentrant {
             // Two shared holds of one owner are fine as long as the second does not have to wait.
             return None;
         }
-        let Some(deeper) = hold.word.enter() else { return Some(Outcome::Failed(Why::TooDeep)) };
+        let Some(deeper) = hold.word.enter() else { return Some(Why::TooDeep.into()) };
         hold.word = deeper;
         // In use from here on, even if its first slip is still out.
         hold.pick_up();
@@ -343,9 +341,7 @@ impl Machine {
         if self.closed {
             return self.fail(slip, Why::Closed);
         }
-        if let Some(until) = ask.until {
-            self.bustle.waits.insert((until, slip));
-        }
+        self.bustle.arm_wait(ask.until, slip);
         if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
             self.bustle.slips.join(slip);
             self.advance(now);

@@ -42,7 +42,7 @@ impl Machine {
             let reason = known.and_then(|hold| hold.loss().cloned()).unwrap_or(LossReason::Gone);
             // Its guard may have left meanwhile, and the next one waits for this answer.
             self.on_confirmed(now, seq, sent, renewal);
-            return self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
+            return self.tell_renewer(slip, Why::Lost(reason).into());
         };
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
@@ -68,7 +68,7 @@ impl Machine {
                 hold.rare_mut().ended = remaining.is_zero();
                 self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, reason.clone());
-                self.tell_renewer(slip, Outcome::Failed(Why::Lost(reason)));
+                self.tell_renewer(slip, Why::Lost(reason).into());
             }
             Renewal::NotHolder => {
                 if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
@@ -76,7 +76,7 @@ impl Machine {
                 }
                 self.bustle.events.push_back(Event::RenewalFailed(grip));
                 self.lose(now, grip, LossReason::Gone);
-                self.tell_renewer(slip, Outcome::Failed(Why::Lost(LossReason::Gone)));
+                self.tell_renewer(slip, Why::Lost(LossReason::Gone).into());
             }
         }
     }
@@ -98,7 +98,7 @@ impl Machine {
             self.bustle.events.push_back(Event::RenewalFailed(grip));
         }
         self.note_doubt(now, grip.0);
-        self.tell_renewer(slip, Outcome::Failed(Why::Store(error)));
+        self.tell_renewer(slip, Why::Store(error).into());
     }
 
     fn tell_renewer(&mut self, slip: Option<Slip>, outcome: Outcome) {

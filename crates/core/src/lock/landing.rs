@@ -123,7 +123,7 @@ impl Machine {
             Phase::New | Phase::Confirming | Phase::Withdrawing => return,
         }
         claim.how = How::HandOff;
-        let other_run = claim.run.is_some_and(|known| known != run);
+        let other_run = claim.run.id().is_some_and(|known| known != run);
         let sent = if zoo::has(Bug::WindowFromReceipt) { now } else { claim.asked };
         let lease = claim.lease;
         // A push of another life of the store proves nothing: an empty remainder makes us ask.
@@ -146,7 +146,7 @@ impl Machine {
         match standing {
             Standing::Queued(queued) => {
                 claim.asked = sent;
-                claim.run = Some(run);
+                claim.run = Some(run).into();
                 self.on_queued(now, seq, queued);
             }
             Standing::Granted(grant) => {

@@ -189,9 +189,7 @@ impl Machine {
         let until = ask.until;
         let with_cohort = ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue;
         let slip = self.bustle.slips.insert(Some(ask), Stage::Unclaimed);
-        if let Some(until) = until {
-            self.bustle.waits.insert((until, slip));
-        }
+        self.bustle.arm_wait(until, slip);
         if with_cohort {
             self.bustle.slips.join(slip);
             self.advance(now);
@@ -275,7 +273,7 @@ impl Machine {
             (Errand::Downgrade { grip, seq, slip }, Ok(Body::Downgraded(answer))) => {
                 self.on_downgraded(now, grip, seq, slip, answer);
             }
-            (Errand::Downgrade { slip, .. }, Err(error)) => self.finish(slip, Outcome::Failed(Why::Store(error))),
+            (Errand::Downgrade { slip, .. }, Err(error)) => self.finish(slip, Why::Store(error).into()),
             (Errand::Withdraw { seq, sent }, Ok(Body::Downgraded(answer))) => {
                 self.on_withdrawn((now, at), seq, sent, answer);
             }
@@ -308,7 +306,7 @@ impl Machine {
     }
 
     fn answered(&mut self, why: Why) -> Slip {
-        self.bustle.slips.insert(None, Stage::Ready(Outcome::Failed(why)))
+        self.bustle.slips.insert(None, Stage::Ready(why.into()))
     }
 
     fn finish(&mut self, slip: Slip, outcome: Outcome) {
@@ -320,11 +318,11 @@ impl Machine {
     }
 
     fn fail(&mut self, slip: Slip, why: Why) {
-        self.finish(slip, Outcome::Failed(why));
+        self.finish(slip, why.into());
     }
 
     fn disarm_wait(&mut self, slip: Slip) {
-        if let Some(until) = self.bustle.slips.ask(slip).and_then(|ask| ask.until) {
+        if let Some(until) = self.bustle.slips.ask(slip).map(|ask| ask.until) {
             self.bustle.waits.remove(&(until, slip));
         }
     }

@@ -80,7 +80,7 @@ impl Machine {
     pub(super) fn part_claim(&mut self, now: Moment, seq: u64, lane: Lane) {
         let Some(claim) = self.bustle.claims.get(&seq) else { return };
         let (id, lease) = (self.client.holder(seq), claim.lease.length());
-        let unanswered = claim.run.is_none().then_some(claim.not_after);
+        let unanswered = claim.run.id().is_none().then_some(claim.not_after);
         self.part(now, id, unanswered, lease, lane);
     }
 
@@ -112,7 +112,7 @@ impl Machine {
                 Parted::Hold | Parted::Place => None,
             };
             let lost = lost.filter(|_| !parting.resent);
-            self.finish(slip, lost.map_or(Outcome::Done, |reason| Outcome::Failed(Why::Lost(reason))));
+            self.finish(slip, lost.map_or(Outcome::Done, |reason| Why::Lost(reason).into()));
         }
         if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
             self.on_verdict(now, seq, run, verdict);

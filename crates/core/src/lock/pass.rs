@@ -271,7 +271,6 @@ impl Machine {
         self.bustle.remote.passes += 1;
         let seq = hold.seq;
         let claim = Claiming {
-            seq,
             taker: Taker::Cohort,
             phase: Phase::Confirming,
             mode: hold.mode,
@@ -280,7 +279,7 @@ impl Machine {
             patience: Patience::Queue,
             asked: hold.seen,
             not_after: LeaseTime::ZERO,
-            run: hold.run.id(),
+            run: hold.run,
             // The next guard's own token.
             local: hold.local + u16::from(!zoo::has(Bug::SharedCohortToken)),
             how: How::Local,
@@ -315,10 +314,8 @@ impl Machine {
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.
     pub(super) fn rotate(&mut self, now: Moment, key: HoldKey, slip: Slip) {
-        let Some(ask) = self.bustle.slips.ask(slip) else { return };
-        if let Some(until) = ask.until {
-            self.bustle.waits.insert((until, slip));
-        }
+        let Some(until) = self.bustle.slips.ask(slip).map(|ask| ask.until) else { return };
+        self.bustle.arm_wait(until, slip);
         if zoo::has(Bug::RotatedButKept) {
             return self.let_go(now, Grip(key), Lane::Renewals);
         }

@@ -122,14 +122,14 @@ impl Machine {
         let Some(claim) = self.forget_claim(seq) else { return };
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let origin = hold.origin();
-        hold.seq = claim.seq;
+        hold.seq = seq;
         if !zoo::has(Bug::RegainKeepsToken) {
             (hold.stamp, hold.local) = (grant.stamp, 0);
         }
         let sent = if zoo::has(Bug::RegainFromReply) { now } else { claim.asked };
         hold.keeping = Keeping::after(&hold.keeping, sent, grant.remaining);
         hold.confirmed = true;
-        (hold.run, hold.seen, hold.started) = (claim.run.into(), claim.asked, LeaseTime::ZERO);
+        (hold.run, hold.seen, hold.started) = (claim.run, claim.asked, LeaseTime::ZERO);
         (hold.doubted, hold.uncertain) = (false, false);
         if let Some(care) = hold.care_mut() {
             care.regaining = false;

@@ -1,4 +1,4 @@
-//! When very many ask at once: claims go out a few hundred at a time, in the order in which they were made.
+//! When very many ask at once: claims go out some at a time, in the order in which they were made.
 //!
 //! A request under way takes more memory than a waiter, and the store serves one after the other whatever lies before its door. Those that
 //! are held back are sent as answers come in; whoever does not want to wait is not held back, and holds up nobody. Called by the machine
@@ -14,9 +14,9 @@ use super::claim::Taker;
 use super::slips::Stage;
 use super::{Action, Machine};
 
-/// So many claims of one lock are under way at once: more than a store answers within a round trip, and little beside
+/// So many claims of one lock are under way at once: more than a server nearby answers within a round trip, and little beside
 /// what so many waiters need anyway.
-pub(super) const UNDER_WAY: usize = 256;
+pub(super) const UNDER_WAY: usize = 64;
 
 impl Machine {
     /// Sends a claim, or holds it back.

@@ -8,7 +8,8 @@ use crate::zoo::{self, Bug};
 
 use super::{Ask, Outcome, Slip};
 
-const NONE: usize = usize::MAX;
+/// The link of whoever has no neighbour.
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Entry {
@@ -18,8 +19,8 @@ struct Entry {
     serial: u64,
     /// Whether it was told that it waits for long.
     alerted: bool,
-    before: usize,
-    behind: usize,
+    before: u32,
+    behind: u32,
 }
 
 /// How far a slip has come.
@@ -41,8 +42,8 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Slips {
     slab: Slab<Entry>,
-    head: usize,
-    tail: usize,
+    head: u32,
+    tail: u32,
     /// The serial number of the latest slip.
     serial: u64,
 }
@@ -70,31 +71,32 @@ impl Slips {
         self.serial += 1;
         let serial = self.serial;
         let entry = Entry { ask, stage, serial, alerted: false, before: NONE, behind: NONE };
-        Slip { index: self.slab.insert(entry), serial }
+        // So many do not fit into any memory.
+        let index = u32::try_from(self.slab.insert(entry)).unwrap_or(NONE);
+        Slip { index, serial }
     }
 
     fn get(&self, slip: Slip) -> Option<&Entry> {
         let same = |entry: &&Entry| entry.serial == slip.serial || zoo::has(Bug::MixedUpSlips);
-        self.slab.get(slip.index).filter(same)
+        self.slab.get(slip.index()).filter(same)
     }
 
     fn get_mut(&mut self, slip: Slip) -> Option<&mut Entry> {
         let same = |entry: &&mut Entry| entry.serial == slip.serial || zoo::has(Bug::MixedUpSlips);
-        self.slab.get_mut(slip.index).filter(same)
+        self.slab.get_mut(slip.index()).filter(same)
     }
 
     #[inline(always)]
     pub(super) fn remove(&mut self, slip: Slip) -> Option<(Option<Box<Ask>>, Stage)> {
         self.leave(slip);
         self.get(slip)?;
-        let entry = self.slab.try_remove(slip.index)?;
+        let entry = self.slab.try_remove(slip.index())?;
         Some((entry.ask, entry.stage))
     }
 
     /// The slip at a place.
     pub(super) fn at(&self, index: u32) -> Option<Slip> {
-        let index = usize::try_from(index).ok()?;
-        self.slab.get(index).map(|entry| Slip { index, serial: entry.serial })
+        self.slab.get(index as usize).map(|entry| Slip { index, serial: entry.serial })
     }
 
     pub(super) fn ask(&self, slip: Slip) -> Option<&Ask> {
@@ -126,7 +128,7 @@ impl Slips {
         let Some(entry) = self.get_mut(slip) else { return };
         entry.stage = Stage::InLine;
         entry.before = tail;
-        match self.slab.get_mut(tail) {
+        match self.slab.get_mut(tail as usize) {
             Some(last) => last.behind = slip.index,
             None => self.head = slip.index,
         }
@@ -141,11 +143,11 @@ impl Slips {
         }
         let (before, behind) = (entry.before, entry.behind);
         (entry.before, entry.behind) = (NONE, NONE);
-        match self.slab.get_mut(before) {
+        match self.slab.get_mut(before as usize) {
             Some(entry) => entry.behind = behind,
             None => self.head = behind,
         }
-        match self.slab.get_mut(behind) {
+        match self.slab.get_mut(behind as usize) {
             Some(entry) => entry.before = before,
             None => self.tail = before,
         }
@@ -153,7 +155,7 @@ impl Slips {
 
     /// First in the local line.
     pub(super) fn head(&self) -> Option<Slip> {
-        self.slab.get(self.head).map(|entry| Slip { index: self.head, serial: entry.serial })
+        self.at(self.head)
     }
 
     pub(super) fn line_is_empty(&self) -> bool {
@@ -162,9 +164,8 @@ impl Slips {
 
     /// Everybody in the local line, first to last.
     pub(super) fn line(&self) -> Vec<Slip> {
-        let named = |index: usize| self.slab.get(index).map(|entry| Slip { index, serial: entry.serial });
-        let next = |slip: &Slip| named(self.slab.get(slip.index)?.behind);
-        std::iter::successors(named(self.head), next).collect()
+        let next = |slip: &Slip| self.at(self.get(*slip)?.behind);
+        std::iter::successors(self.head(), next).collect()
     }
 
     /// Slips that still wait for the lock, in or out of the line.
@@ -181,8 +182,8 @@ impl Slips {
     }
 
     fn those(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<Slip> {
-        let named = |(index, entry): (usize, &Entry)| Slip { index, serial: entry.serial };
-        self.slab.iter().filter(|(_, entry)| wanted(&entry.stage)).map(named).collect()
+        let named = |(index, _)| self.at(u32::try_from(index).ok()?);
+        self.slab.iter().filter(|(_, entry)| wanted(&entry.stage)).filter_map(named).collect()
     }
 
     pub(super) fn len(&self) -> usize {

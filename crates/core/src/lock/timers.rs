@@ -18,7 +18,7 @@ use super::{Action, Cohort, Errand, Grip, Lane, LossReason, Machine, Slip, Todo,
 /// Waiters further back ask a little later after the blocker's lease end: the first is the one to profit.
 const STAGGER: Duration = Duration::from_millis(5);
 /// So many claims are asked after with one heartbeat.
-pub(super) const BEAT: usize = 256;
+pub(super) const BEAT: usize = 128;
 
 impl Machine {
     /// When [`Self::handle_timeout`] must be called next.

@@ -10,7 +10,7 @@ use bandog_core::lock::{Ask, OwnerId, Recovery, Settings};
 use bandog_core::mode::Mode;
 use bandog_core::op::{Effect, Op, Patience, RecordView, Revoke, Target};
 use bandog_core::renewal::{RenewalPolicy, Terms};
-use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
+use bandog_core::time::{LeaseTime, Moment, Now, RunId, WallTime};
 
 use crate::checks::{Tokens, conflict};
 use crate::client::{Client, millis};
@@ -144,7 +144,7 @@ impl World {
             fair: wish.fair,
             patience: if wish.trying { Patience::Try } else { Patience::Queue },
             since: clock,
-            until: wish.wait.map(|wait| clock + millis(wait)),
+            until: wish.wait.map_or(Moment::FAR, |wait| clock + millis(wait)),
             owner: wish.owner.map(|owner| OwnerId::new(u64::from(owner))),
             reentrant: wish.reentrant,
             terms,

@@ -112,7 +112,7 @@ fn ask() -> Box<Ask> {
         fair: false,
         patience: Patience::Queue,
         since: Moment::ZERO,
-        until: None,
+        until: Moment::FAR,
         owner: None,
         reentrant: false,
         terms: terms.expect("the defaults are valid"),

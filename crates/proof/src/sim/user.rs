@@ -136,7 +136,7 @@ impl World {
         let drift = bandog_core::lease::Drift::default();
         let terms = Terms::new(policy, lease, drift, self.plan.lease / 4).ok()?;
         let patience = if script.only_try { Patience::Try } else { Patience::Queue };
-        let until = script.wait.map(|wait| now + wait);
+        let until = script.wait.map_or(Moment::FAR, |wait| now + wait);
         let owner = Some(OwnerId::new(user as u64));
         Some(Ask {
             mode: script.mode,

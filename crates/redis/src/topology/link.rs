@@ -29,7 +29,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Opens a connection on the current runtime, checks the server, and teaches it the scripts. With an ear it is only listened to.
+    /// Opens a connection on the current runtime, checks the server, and teaches it the scripts, if none of the site did so in this life of
+    /// it. With an ear it is only listened to.
     pub(crate) async fn open(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
         let limit = site.config.connect_timeout;
         let silent = |_| {
@@ -50,22 +51,25 @@ impl Link {
     async fn greet(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
         let failed = |error| unreached(&site.config, error);
         // Who only listens calls no script.
-        let (scripts, echo): (&[Script], _) =
-            if ear.is_some() { (&[], None) } else { (&Script::ALL, Some(Echo::from_bits(random()))) };
+        let calls = ear.is_none();
+        let echo = calls.then(|| Echo::from_bits(random()));
         let mut link = Self::plain(&site.route, ear).await.map_err(failed)?;
         let subscribed = echo.map(|echo| link.start(&subscribe(site.codec.keys().echo(echo)).into()));
-        let questions = Facts::questions();
-        let asked = questions.len();
-        let questions = questions.into_iter().chain(scripts.iter().map(|script| load(*script))).collect();
         let sent = clock::now();
-        let answers = link.start(&questions).await.map_err(failed)?.list();
-        let facts = Facts::read(&site.config, &answers[..asked.min(answers.len())])?;
+        let questions = link.start(&Facts::questions().into_iter().collect());
+        // The first does not wait until it knows the server: it would have to teach it anyhow.
+        let lesson = (calls && !site.has_taught()).then(|| link.teach());
+        let facts = Facts::read(&site.config, &questions.await.map_err(failed)?.list())?;
         site.clock.begin(facts.run, facts.time, sent, clock::now());
         if let Some(risk) = facts.judge(&site.config)? {
             site.warn(&risk);
         }
-        if let Some(Value::Error(text)) = answers.iter().find(|answer| matches!(answer, Value::Error(_))) {
-            return Err(super::refused(&site.config, None, text));
+        if let Some(lesson) = lesson.or_else(|| (calls && !site.has_taught_in(facts.run)).then(|| link.teach())) {
+            let answers = lesson.await.map_err(failed)?.list();
+            if let Some(Value::Error(text)) = answers.iter().find(|answer| matches!(answer, Value::Error(_))) {
+                return Err(super::refused(&site.config, None, text));
+            }
+            site.note_taught(facts.run);
         }
         if let Some(subscribed) = subscribed {
             let is_refused = matches!(subscribed.await.map_err(failed)?.one(), Value::Error(_));
@@ -74,6 +78,12 @@ impl Link {
         link.run = facts.run;
         site.note_reached(clock::now());
         Ok(link)
+    }
+
+    /// Sends all scripts: some hundred kilobytes, once for each life of a server and not for each connection. Were they forgotten, calls
+    /// take theirs along.
+    fn teach(&self) -> Pending {
+        self.start(&Script::ALL.into_iter().map(load).collect())
     }
 
     /// Whether nothing can be sent any more. What was sent before may have been executed.

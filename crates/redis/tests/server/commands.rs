@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bandog::Locks;
+use bandog_redis::Script;
 use bandog_rig::Proxy;
 use tokio::time::Instant;
 
-use crate::support::{Server, ms, on_a_server, soon, until};
+use crate::support::{Server, calls, ms, on_a_server, soon, until};
 
 const PAIRS: usize = 2_000;
 const CLIENTS: usize = 4;
@@ -58,9 +59,7 @@ fn sum(counts: &BTreeMap<String, usize>) -> usize {
 
 /// Scripts that the server was asked to run. No script can ask for another, so none is counted twice.
 fn scripts(server: &Server) -> usize {
-    let stats: String = server.run("INFO commandstats");
-    let calls = stats.split("cmdstat_evalsha:calls=").nth(1).and_then(|rest| rest.split(',').next());
-    calls.map_or(0, |calls| calls.parse().unwrap())
+    calls(server, "evalsha")
 }
 
 /// A client with all its connections open: the second is opened by the first renewal.
@@ -70,6 +69,22 @@ async fn ready(proxy: &Proxy, name: &str) -> Locks {
     guard.renew().await.unwrap();
     guard.release().await.unwrap();
     locks
+}
+
+#[test]
+fn a_server_is_taught_the_scripts_once_in_a_life() {
+    on_a_server(async |server| {
+        let locks = ready(&Proxy::of(&server).await, "first").await;
+        let every = Script::ALL.len();
+        assert_eq!(calls(&server, "script|load"), every, "two connections call scripts");
+        assert!(server.cut("bandog") > 0);
+        locks.mutex("after a cut").acquire().await.unwrap().release().await.unwrap();
+        assert_eq!(calls(&server, "script|load"), every);
+        server.restart();
+        locks.mutex("after a restart").acquire().await.unwrap().release().await.unwrap();
+        assert!(calls(&server, "script|load") >= every, "the next life knows none");
+        assert_eq!(calls(&server, "eval"), 0, "nothing had to be sent whole");
+    });
 }
 
 #[test]

@@ -308,7 +308,7 @@ fn writer() -> Ask {
         fair: false,
         patience: Patience::Queue,
         since: Moment::ZERO,
-        until: None,
+        until: Moment::FAR,
         owner: None,
         reentrant: false,
         terms: terms(RenewalPolicy::default(), LEASE),
@@ -338,7 +338,7 @@ fn fixed() -> Ask {
 }
 
 fn within(wait: u64, ask: Ask) -> Ask {
-    Ask { until: Some(Moment::ZERO + millis(wait)), ..ask }
+    Ask { until: Moment::ZERO + millis(wait), ..ask }
 }
 
 const NOBODY: Line = Line { waiters: 0, fair: false };
