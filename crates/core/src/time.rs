@@ -114,7 +114,7 @@ impl fmt::Display for RunId {
     }
 }
 
-/// A [`RunId`] or none, in eight bytes: very many holds have one each. Of all runs the one with the last number counts as none.
+/// A [`RunId`] or none, in eight bytes: very many holds and claims have one each. Of all runs the one with the last number counts as none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct KnownRun(Option<NonZeroU64>);
 

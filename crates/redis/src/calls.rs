@@ -71,6 +71,7 @@ pub(crate) async fn run(lane: &Arc<Lane>, written: Written, asked: &[Asked<'_>])
     let is_forgotten = |at: &usize| outcomes[*at].as_ref().is_ok_and(Outcome::is_forgotten);
     let forgotten: Vec<usize> = (0..outcomes.len()).filter(is_forgotten).collect();
     if !forgotten.is_empty() {
+        lane.shared.site.note_forgotten();
         let again = pass(lane, written, How::ByText, forgotten.iter().map(|at| &asked[*at])).await;
         forgotten.into_iter().zip(again).for_each(|(at, outcome)| outcomes[at] = outcome);
     }
@@ -119,6 +120,7 @@ pub(crate) fn conclude(
     let Answered { answers, run, sent, received, .. } = answered;
     let outcome = Outcome { value: answers.one(), run, sent, received };
     if outcome.is_forgotten() {
+        lane.shared.site.note_forgotten();
         return Err(Box::pin(apply_whole(Arc::clone(lane), name, op)));
     }
     if outcome.is_left_out() {

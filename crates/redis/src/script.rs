@@ -1,4 +1,4 @@
-//! The scripts' texts. A connection loads them; [`Codec`](crate::Codec) says which one a call needs.
+//! The scripts' texts. The first connection to a life of a server loads them; [`Codec`](crate::Codec) says which one a call needs.
 //!
 //! Each is composed at build time: the opening, the operation's head with its fast path, the engine, the operation itself. The
 //! fast path returns before any function of the engine is made.

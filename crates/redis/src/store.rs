@@ -105,6 +105,11 @@ impl Site {
         self.taught.load(Ordering::Acquire) == run.0
     }
 
+    /// It was told that a script is unknown.
+    pub(crate) fn note_forgotten(&self) {
+        self.taught.store(0, Ordering::Release);
+    }
+
     pub(crate) fn note_taught(&self, run: RunId) {
         self.taught.store(run.0, Ordering::Release);
     }

@@ -11,6 +11,7 @@ pub(crate) const USAGE: &str = "benches/peers/run [OPTIONS]
   --only SCENARIO   this one alone; may be given again (--list names them)
   --peer NAME       this contender alone; may be given again
   --rounds N        so many rounds instead of 5
+  --apart           all clients on one processor, the server on the other
   --json FILE       all numbers
   --report DIR      tables and plots, as Markdown and SVG
   --summary FILE    bars, wins and plots in short, between the marks of this page, which has the report in `peers` beside it
@@ -23,6 +24,7 @@ pub(crate) struct Task {
     pub(crate) installed: Installed,
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
+    pub(crate) apart: bool,
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) contenders: Vec<Contender>,
     pub(crate) json: Option<PathBuf>,
@@ -40,6 +42,7 @@ pub(crate) fn read() -> Result<Task, String> {
         installed,
         quick: false,
         rounds: 0,
+        apart: false,
         scenarios,
         contenders,
         json: None,
@@ -56,6 +59,7 @@ pub(crate) fn read() -> Result<Task, String> {
             "--only" => task.scenarios.push(known(&value()?, scenarios::find, "scenario")?),
             "--peer" => task.contenders.push(known(&value()?, contenders::find, "contender")?),
             "--rounds" => task.rounds = value()?.parse().map_err(|_| "--rounds needs a number".to_owned())?,
+            "--apart" => task.apart = true,
             "--json" => task.json = Some(value()?.into()),
             "--report" => task.report = Some(value()?.into()),
             "--summary" => task.summary = Some(value()?.into()),
@@ -70,6 +74,7 @@ pub(crate) fn read() -> Result<Task, String> {
     if task.scenarios.is_empty() {
         task.scenarios.extend(scenarios::ALL);
     }
+    task.scenarios.iter_mut().for_each(|scenario| scenario.apart |= task.apart);
     Ok(task)
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn run(task: &Task) -> Result<Record, String> {
         quick: task.quick,
         rounds: task.rounds,
         commit: told("git", &["describe", "--always", "--dirty"]),
-        machine: machine(),
+        machine: machine() + if task.apart { ", all clients on one processor, the server on the other" } else { "" },
         server: told("redis-server", &["--version"]),
         took_seconds: 0.0,
         rule: format!("a run is dropped when others used more than {OTHER_CORES} of one processor beside it"),

@@ -34,7 +34,7 @@ pub(crate) struct Scenario {
     pub(crate) ms: u32,
     /// One way, through a proxy.
     pub(crate) delay_us: Option<u32>,
-    /// Client and server on a processor each: left alone they sometimes share one, where a request takes a third of the time.
+    /// Clients on one processor, the server on the other: left alone they sometimes share one, where a request takes a third of the time.
     pub(crate) apart: bool,
     pub(crate) stamps: bool,
     /// Whether a run of its own counts the commands of an acquisition.
@@ -125,7 +125,6 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
         step_us: 200,
         ms: 3_000,
         stamps: true,
-        apart: true,
         floors: &["push", "push-turns", "push-raw-each", "push-raw"],
         ..line
     }
@@ -228,8 +227,6 @@ pub(crate) const ALL: [Scenario; 18] = [
         letter: 'h',
         ms: 10_000,
         step_us: 0,
-        // Whoever asks again and again would have half of what there is.
-        apart: false,
         // Of tokio's mutex, one for each process, the memory is of interest: so much is not the lock's.
         floors: &["push", "tokio"],
         ..hand_off("", "", 10_001)

@@ -50,6 +50,8 @@ pub(super) struct Bustle {
     pub(super) todo: VecDeque<Todo>,
     /// Claims that could have been held back, are sent and not answered, whatever became of them here.
     pub(super) under_way: usize,
+    /// How many of these were granted at once since one was queued.
+    pub(super) let_in: usize,
     /// Claims that are sent once fewer are under way.
     pub(super) held_back: VecDeque<u64>,
     pub(super) events: VecDeque<Event>,
@@ -71,6 +73,7 @@ impl Bustle {
             beaten_to: None,
             todo: VecDeque::new(),
             under_way: 0,
+            let_in: 0,
             held_back: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -110,7 +113,7 @@ fn put_away(mut bustle: Box<Bustle>) {
     if room.into_iter().any(|room| room > ROOM) {
         return;
     }
-    (bustle.blocker, bustle.remote, bustle.beaten_to) = (None, Remote::NONE, None);
+    (bustle.blocker, bustle.remote, bustle.beaten_to, bustle.let_in) = (None, Remote::NONE, None, 0);
     bustle.held_back.clear();
     let _ = SPARES.try_with(|spares| {
         let mut spares = spares.borrow_mut();

@@ -240,7 +240,7 @@ impl Machine {
             self.note_alive(now, reply.run, !matches!(errand, Errand::Part { .. }));
         }
         if let Errand::Claim { counts: true, .. } = errand {
-            self.bustle.under_way = self.bustle.under_way.saturating_sub(1);
+            self.note_back(result.as_ref().ok().map(|reply| &reply.body));
         }
         let (run, at) = result.as_ref().map(|reply| (reply.run, reply.at)).unwrap_or_default();
         let fits = |body: &Body| errand.is_answered_by(body);
@@ -322,6 +322,7 @@ impl Machine {
     }
 
     fn disarm_wait(&mut self, slip: Slip) {
+        // Whoever waits for ever was never among them.
         if let Some(until) = self.bustle.slips.ask(slip).map(|ask| ask.until) {
             self.bustle.waits.remove(&(until, slip));
         }

@@ -7,7 +7,7 @@
 //! Invariant: while claims are held back, as many of their kind as there may be are under way, or the machine is about to be asked
 //! for actions.
 
-use crate::op::Patience;
+use crate::op::{Body, Patience, Verdict};
 use crate::time::{LeaseTime, Moment};
 
 use super::claim::Taker;
@@ -17,6 +17,8 @@ use super::{Action, Machine};
 /// So many claims of one lock are under way at once: more than a server nearby answers within a round trip, and little beside
 /// what so many waiters need anyway.
 pub(super) const UNDER_WAY: usize = 64;
+/// So many more, one after the other, where the store grants them at once: readers and permits, who are over as soon as they are answered.
+pub(super) const LET_IN: usize = 192;
 
 impl Machine {
     /// Sends a claim, or holds it back.
@@ -26,7 +28,7 @@ impl Machine {
         store: &impl Fn() -> LeaseTime,
         seq: u64,
     ) -> Option<Action> {
-        let is_rush = self.bustle.under_way >= UNDER_WAY || !self.bustle.held_back.is_empty();
+        let is_rush = !self.has_room() || !self.bustle.held_back.is_empty();
         if is_rush && self.can_wait(seq) {
             self.bustle.held_back.push_back(seq);
             return None;
@@ -36,13 +38,27 @@ impl Machine {
 
     /// The next claim that was held back, if it may be sent now. Some are not wanted any more.
     pub(super) fn next_held_back(&mut self, now: Moment, store: impl Fn() -> LeaseTime) -> Option<Action> {
-        while !self.bustle.held_back.is_empty() && self.bustle.under_way < UNDER_WAY {
+        while !self.bustle.held_back.is_empty() && self.has_room() {
             let seq = self.bustle.held_back.pop_front()?;
             if let Some(action) = self.claim_action(now, store(), seq) {
                 return Some(action);
             }
         }
         None
+    }
+
+    fn has_room(&self) -> bool {
+        self.bustle.under_way < UNDER_WAY + self.bustle.let_in.min(LET_IN)
+    }
+
+    /// A claim that could have been held back is answered.
+    pub(super) fn note_back(&mut self, body: Option<&Body>) {
+        let bustle = &mut *self.bustle;
+        bustle.under_way = bustle.under_way.saturating_sub(1);
+        bustle.let_in = match body {
+            Some(Body::Verdict(Verdict::Granted(_))) => bustle.let_in.saturating_add(1),
+            _ => 0,
+        };
     }
 
     /// The store fails: who was held back waits for its pause like everybody else.

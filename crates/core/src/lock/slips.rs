@@ -71,7 +71,7 @@ impl Slips {
         self.serial += 1;
         let serial = self.serial;
         let entry = Entry { ask, stage, serial, alerted: false, before: NONE, behind: NONE };
-        // So many do not fit into any memory.
+        // The last number is nobody's: so many would take a quarter of a terabyte for their entries alone.
         let index = u32::try_from(self.slab.insert(entry)).unwrap_or(NONE);
         Slip { index, serial }
     }
@@ -198,6 +198,12 @@ impl Slips {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_waiter_is_small() {
+        assert!(size_of::<Entry>() <= 56, "a slip has {} bytes", size_of::<Entry>());
+        assert!(size_of::<Ask>() <= 72, "an ask has {} bytes", size_of::<Ask>());
+    }
 
     #[test]
     fn the_line_keeps_order_when_anybody_leaves() {

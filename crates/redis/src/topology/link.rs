@@ -64,7 +64,8 @@ impl Link {
         if let Some(risk) = facts.judge(&site.config)? {
             site.warn(&risk);
         }
-        if let Some(lesson) = lesson.or_else(|| (calls && !site.has_taught_in(facts.run)).then(|| link.teach())) {
+        let is_new = || calls && !site.has_taught_in(facts.run);
+        if let Some(lesson) = lesson.or_else(|| is_new().then(|| link.teach())) {
             let answers = lesson.await.map_err(failed)?.list();
             if let Some(Value::Error(text)) = answers.iter().find(|answer| matches!(answer, Value::Error(_))) {
                 return Err(super::refused(&site.config, None, text));
@@ -80,8 +81,8 @@ impl Link {
         Ok(link)
     }
 
-    /// Sends all scripts: some hundred kilobytes, once for each life of a server and not for each connection. Were they forgotten, calls
-    /// take theirs along.
+    /// Sends all scripts: 290 kilobytes, once for each life of a server and not for each connection. Were they forgotten, calls take theirs
+    /// along, and whoever opens a connection next teaches again.
     fn teach(&self) -> Pending {
         self.start(&Script::ALL.into_iter().map(load).collect())
     }

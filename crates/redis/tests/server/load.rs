@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bandog::{Locks, ReleaseError};
 
-use crate::support::{locks, ms, on_a_server, soon, until};
+use crate::support::{calls, locks, ms, on_a_server, soon, until};
 
 /// Clients that take turns until told to stop; the number of turns.
 struct Load {
@@ -76,6 +76,57 @@ fn schedule_23_forgotten_scripts_are_no_trouble() {
         };
         let (sent_whole, by_digest) = (count("eval").unwrap_or_default(), count("evalsha").unwrap_or_default());
         assert!(sent_whole > 50 && by_digest > sent_whole, "{sent_whole} whole, {by_digest} by digest");
+    });
+}
+
+#[test]
+fn whichever_script_is_forgotten_is_sent_whole() {
+    on_a_server(async |server| {
+        let (ours, theirs) = (locks(&server.url()).await, locks(&server.url()).await);
+        let whole = || calls(&server, "eval");
+        let forget = || {
+            let _: String = server.run("SCRIPT FLUSH");
+            whole()
+        };
+        // All connections are open: whoever opens one later teaches again.
+        for locks in [&ours, &theirs] {
+            let first = locks.mutex("first").acquire().await.unwrap();
+            first.renew().await.unwrap();
+            first.release().await.unwrap();
+        }
+        let mut before = forget();
+        let mut sent = |what: &str| {
+            assert!(whole() > before, "{what} was sent whole");
+            before = forget();
+        };
+        let read = ours.rwlock("doc").read().acquire().await.unwrap();
+        sent("acquire");
+        read.renew().await.unwrap();
+        sent("renew");
+        let write = read.upgrade().await.unwrap();
+        sent("upgrade");
+        let read = write.downgrade().await.unwrap();
+        sent("downgrade");
+        assert!(ours.inspect("doc").await.unwrap().is_some());
+        sent("inspect");
+        assert_eq!(ours.list("*").await.unwrap().len(), 1);
+        sent("peek");
+        let waiting = tokio::spawn(async move { theirs.rwlock("doc").write().acquire().await.unwrap() });
+        let renewed = ours.mutex("another").acquire().await.unwrap();
+        // Renewals of both, and a heartbeat of whoever waits, each again and again.
+        for _ in 0..4 {
+            let before = forget();
+            until("what is sent in the background is sent whole", || whole() > before).await;
+        }
+        assert!(read.is_held() && renewed.is_held());
+        let before = forget();
+        read.release().await.unwrap();
+        assert!(whole() > before, "release");
+        let write = soon("the next", waiting).await.unwrap();
+        let before = forget();
+        ours.revoke("doc", "to see").now().await.unwrap().expect("a holder");
+        assert!(whole() > before, "revoke");
+        soon("the loss", write.lost()).await;
     });
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::holder::PublicId;
 use crate::lock::claim::Phase;
-use crate::lock::rush::UNDER_WAY;
+use crate::lock::rush::{LET_IN, UNDER_WAY};
 use crate::lock::timers::BEAT;
 use crate::op::Blocker;
 
@@ -53,6 +53,28 @@ fn claims_go_out_some_at_a_time_and_in_order() {
     assert_eq!(lock.actions(), claims(UNDER_WAY + 2..=UNDER_WAY + 2));
     queue_all(&mut lock);
     assert_eq!(places(&lock), MANY + 1, "everybody has a place in the end");
+}
+
+#[test]
+fn where_the_store_lets_everybody_in_more_are_under_way() {
+    let mut lock = Lock::new();
+    let most = UNDER_WAY + LET_IN;
+    for _ in 0..2 * most {
+        lock.ask(reader());
+    }
+    let under_way = |lock: &Lock| lock.machine.bustle.under_way;
+    lock.actions();
+    for number in 1..=LET_IN {
+        lock.answer(&format!("acquire #{number}"), granted(number as u64));
+        lock.actions();
+        assert_eq!(under_way(&lock), UNDER_WAY + number, "one more for each that is granted");
+    }
+    lock.answer(&format!("acquire #{}", LET_IN + 1), granted(1_000));
+    lock.actions();
+    assert_eq!(under_way(&lock), most, "but no more than that");
+    lock.answer(&format!("acquire #{}", LET_IN + 2), queued(1_000));
+    lock.actions();
+    assert_eq!(under_way(&lock), most - 1, "until one has to wait");
 }
 
 #[test]
