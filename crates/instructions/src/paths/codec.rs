@@ -11,6 +11,8 @@ use crate::region::rounds;
 
 use super::requests::{self, Client, NAME, RUN, at};
 
+/// So many go in one call.
+const MANY: u64 = 32;
 /// Bytes of a holder id.
 const SECRET: usize = 24;
 
@@ -51,6 +53,27 @@ pub(super) fn pushed() {
             black_box(codec.push(RUN, black_box(&payload))).expect("news of ours");
         },
     );
+}
+
+/// Claims of many tasks in one call, and its answer for each of them.
+pub(super) fn tied() {
+    let (codec, mut client, mut sent) = (codec(), Client::new(), Vec::new());
+    let names: Vec<LockName> = (0..MANY)
+        .map(|number| LockName::new(format!("order:{number}")))
+        .map(|name| name.expect("a valid name"))
+        .collect();
+    let numbers = std::iter::once(at(1).lease.millis()).chain((1..=MANY).map(|number| at(number).wall.micros()));
+    let answer = string(&numbers.flat_map(u64::to_be_bytes).collect::<Vec<_>>());
+    let claims = || (0..MANY).map(|_| Op::Acquire(client.claim())).collect::<Vec<_>>();
+    rounds(claims, |ops| {
+        sent.clear();
+        let count = codec.tied(black_box(&names).iter().zip(black_box(&ops)), black_box(&mut sent));
+        assert_eq!(count, ops.len(), "all of them in one");
+        let answer = Value::read(black_box(&answer)).expect("an answer");
+        for (op, answer) in ops.iter().zip(Codec::untie(answer, count)) {
+            black_box(codec.reply(op, RUN, answer)).expect("an answer of ours");
+        }
+    });
 }
 
 fn there_and_back(make: impl FnMut() -> (Op, Vec<u8>)) {

@@ -15,7 +15,7 @@ pub(crate) struct HotPath {
 }
 
 /// All of them.
-pub(crate) const ALL: [HotPath; 18] = [
+pub(crate) const ALL: [HotPath; 19] = [
     HotPath { name: "ledger: claim granted, released", play: ledger::pair },
     HotPath { name: "ledger: claim queued, handed off", play: ledger::hand_off },
     HotPath { name: "ledger: renewal", play: ledger::renewal },
@@ -29,6 +29,7 @@ pub(crate) const ALL: [HotPath; 18] = [
     HotPath { name: "codec: release and answer", play: codec::release },
     HotPath { name: "codec: renewal and answer", play: codec::renewal },
     HotPath { name: "codec: grant pushed", play: codec::pushed },
+    HotPath { name: "codec: 32 claims in one call", play: codec::tied },
     HotPath { name: "library: acquire, release", play: library::pair },
     HotPath { name: "library: re-entry", play: library::re_entry },
     HotPath { name: "library: local hand-off", play: library::hand_off },

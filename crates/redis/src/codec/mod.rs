@@ -24,7 +24,7 @@ use bandog_core::time::RunId;
 use crate::keys::{Echo, Keys, inbox_digits};
 use crate::script::Script;
 use crate::value::{Items, Value, Wrong};
-use crate::wire::{Loose, untie};
+use crate::wire::{Loose, Row, untie};
 
 use pack::Pack;
 pub(crate) use sink::How;
@@ -136,6 +136,20 @@ impl Codec {
         let mut packed = Vec::new();
         loose.pack(&args[0], &args[1], &mut packed);
         Some(Call { script: Script::Bundle, key, args: vec![packed] })
+    }
+
+    /// Writes commands for that many locks as one, as a connection does with those of many tasks. Whatever always goes by itself is left
+    /// out; how many went in.
+    pub fn tied<'a>(&self, asked: impl IntoIterator<Item = (&'a LockName, &'a Op)>, out: &mut Vec<u8>) -> usize {
+        let mut row = Row::default();
+        for (name, op) in asked {
+            let (start, loose) = (out.len(), Self::loose(op));
+            self.command(name, op, None, out);
+            if !loose.is_some_and(|loose| row.join(out, start, &loose)) {
+                out.truncate(start);
+            }
+        }
+        row.tie(out, out.len())
     }
 
     /// The answer to [`Codec::bundled`] as one to [`Codec::call`]; to a call for so many, as many.

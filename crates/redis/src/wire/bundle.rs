@@ -52,7 +52,7 @@ const BEFORE_KEY: usize = 3;
 
 /// The loose commands at the end of a buffer.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub(crate) struct Row {
     row: Vec<Standing>,
     spare: Vec<u8>,
     apart: u32,
@@ -88,7 +88,7 @@ impl Row {
     }
 
     /// Takes the command that begins at `start`, the last one in the buffer, into the row; not if its key stands there already.
-    pub(super) fn join(&mut self, out: &[u8], start: usize, loose: &Loose) -> bool {
+    pub(crate) fn join(&mut self, out: &[u8], start: usize, loose: &Loose) -> bool {
         let Some(standing) = Standing::of(out, start, loose) else { return false };
         let key = &out[standing.key.clone()];
         let is_new = self.row.iter().all(|other| out[other.key.clone()] != *key);
@@ -99,7 +99,7 @@ impl Row {
     }
 
     /// Makes one command of those in the row, which end at `end`; how many there were.
-    pub(super) fn tie(&mut self, out: &mut Vec<u8>, end: usize) -> usize {
+    pub(crate) fn tie(&mut self, out: &mut Vec<u8>, end: usize) -> usize {
         let count = self.row.len();
         if let [first, _, ..] = &self.row[..] {
             let mut frame = Frame::new(&mut self.spare);

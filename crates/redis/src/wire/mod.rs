@@ -37,7 +37,7 @@ mod socket;
 mod tls;
 
 pub(crate) use broken::Broken;
-pub(crate) use bundle::{Loose, untie};
+pub(crate) use bundle::{Loose, Row, untie};
 pub(crate) use command::{Command, Frame, Packed};
 pub(crate) use driver::{Ear, Heard};
 pub(crate) use reply::{Parser, Told};
