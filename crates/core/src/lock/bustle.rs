@@ -50,7 +50,7 @@ pub(super) struct Bustle {
     pub(super) todo: VecDeque<Todo>,
     /// Claims that could have been held back, are sent and not answered, whatever became of them here.
     pub(super) under_way: usize,
-    /// How many of these were granted at once since one was queued.
+    /// How many of these were granted at once since one was not.
     pub(super) let_in: usize,
     /// Claims that are sent once fewer are under way.
     pub(super) held_back: VecDeque<u64>,
