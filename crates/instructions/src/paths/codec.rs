@@ -55,7 +55,7 @@ pub(super) fn pushed() {
     );
 }
 
-/// Claims of many tasks in one call, and its answer for each of them.
+/// Claims of many tasks in one call, and its answer for each of them; reading that is counted above.
 pub(super) fn tied() {
     let (codec, mut client, mut sent) = (codec(), Client::new(), Vec::new());
     let names: Vec<LockName> = (0..MANY)
@@ -70,9 +70,7 @@ pub(super) fn tied() {
         let count = codec.tied(black_box(&names).iter().zip(black_box(&ops)), black_box(&mut sent));
         assert_eq!(count, ops.len(), "all of them in one");
         let answer = Value::read(black_box(&answer)).expect("an answer");
-        for (op, answer) in ops.iter().zip(Codec::untie(answer, count)) {
-            black_box(codec.reply(op, RUN, answer)).expect("an answer of ours");
-        }
+        assert_eq!(black_box(Codec::untie(answer, count)).len(), count, "one for each");
     });
 }
 

@@ -138,14 +138,14 @@ impl Codec {
         Some(Call { script: Script::Bundle, key, args: vec![packed] })
     }
 
-    /// Writes commands for that many locks as one, as a connection does with those of many tasks. Whatever always goes by itself is left
-    /// out; how many went in.
+    /// Writes commands for that many locks as one, as a connection does with those that many tasks hand in. Whatever goes by itself, and
+    /// whatever there is no room for, is left out; how many went in.
     pub fn tied<'a>(&self, asked: impl IntoIterator<Item = (&'a LockName, &'a Op)>, out: &mut Vec<u8>) -> usize {
         let mut row = Row::default();
         for (name, op) in asked {
             let (start, loose) = (out.len(), Self::loose(op));
             self.command(name, op, None, out);
-            if !loose.is_some_and(|loose| row.join(out, start, &loose)) {
+            if row.is_full() || !loose.is_some_and(|loose| row.join(out, start, &loose)) {
                 out.truncate(start);
             }
         }

@@ -83,7 +83,7 @@ impl Row {
     }
 
     /// Whether those in the row must be tied before another joins them.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.row.len() == MOST
     }
 

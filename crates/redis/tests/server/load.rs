@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bandog::{Locks, ReleaseError};
+use bandog_redis::Script;
 
-use crate::support::{calls, locks, ms, on_a_server, soon, until};
+use crate::support::{Server, locks, ms, on_a_server, soon, until};
 
 /// Clients that take turns until told to stop; the number of turns.
 struct Load {
@@ -79,53 +80,60 @@ fn schedule_23_forgotten_scripts_are_no_trouble() {
     });
 }
 
+/// Makes the server forget all scripts.
+fn forget(server: &Server) {
+    let _: String = server.run("SCRIPT FLUSH");
+}
+
+/// Whether the server knows a script: after a flush, one that was sent whole since.
+fn knows(server: &Server, script: Script) -> bool {
+    let digest = redis::Script::new(script.text()).get_hash().to_owned();
+    server.run::<Vec<bool>>(&format!("SCRIPT EXISTS {digest}")) == [true]
+}
+
 #[test]
 fn whichever_script_is_forgotten_is_sent_whole() {
     on_a_server(async |server| {
         let (ours, theirs) = (locks(&server.url()).await, locks(&server.url()).await);
-        let whole = || calls(&server, "eval");
-        let forget = || {
-            let _: String = server.run("SCRIPT FLUSH");
-            whole()
-        };
         // All connections are open: whoever opens one later teaches again.
         for locks in [&ours, &theirs] {
             let first = locks.mutex("first").acquire().await.unwrap();
             first.renew().await.unwrap();
             first.release().await.unwrap();
         }
-        let mut before = forget();
-        let mut sent = |what: &str| {
-            assert!(whole() > before, "{what} was sent whole");
-            before = forget();
+        forget(&server);
+        let sent_whole = |script: Script| {
+            assert!(knows(&server, script), "{script:?}");
+            forget(&server);
         };
         let read = ours.rwlock("doc").read().acquire().await.unwrap();
-        sent("acquire");
+        sent_whole(Script::Acquire);
         read.renew().await.unwrap();
-        sent("renew");
+        sent_whole(Script::Renew);
         let write = read.upgrade().await.unwrap();
-        sent("upgrade");
+        sent_whole(Script::Upgrade);
         let read = write.downgrade().await.unwrap();
-        sent("downgrade");
+        sent_whole(Script::Downgrade);
         assert!(ours.inspect("doc").await.unwrap().is_some());
-        sent("inspect");
+        sent_whole(Script::Inspect);
         assert_eq!(ours.list("*").await.unwrap().len(), 1);
-        sent("peek");
+        sent_whole(Script::Peek);
         let waiting = tokio::spawn(async move { theirs.rwlock("doc").write().acquire().await.unwrap() });
-        let renewed = ours.mutex("another").acquire().await.unwrap();
-        // Renewals of both, and a heartbeat of whoever waits, each again and again.
-        for _ in 0..4 {
-            let before = forget();
-            until("what is sent in the background is sent whole", || whole() > before).await;
+        until("a heartbeat, whole", || knows(&server, Script::Heartbeat)).await;
+        forget(&server);
+        let mut kept = Vec::new();
+        for number in 0..8 {
+            kept.push(ours.mutex(format!("kept:{number}")).acquire().await.unwrap());
         }
-        assert!(read.is_held() && renewed.is_held());
-        let before = forget();
+        forget(&server);
+        until("renewals of many, whole", || knows(&server, Script::RenewAll)).await;
+        assert!(read.is_held() && kept.iter().all(|guard| guard.is_held()));
+        forget(&server);
         read.release().await.unwrap();
-        assert!(whole() > before, "release");
+        sent_whole(Script::Release);
         let write = soon("the next", waiting).await.unwrap();
-        let before = forget();
         ours.revoke("doc", "to see").now().await.unwrap().expect("a holder");
-        assert!(whole() > before, "revoke");
+        sent_whole(Script::Revoke);
         soon("the loss", write.lost()).await;
     });
 }
