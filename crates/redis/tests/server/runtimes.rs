@@ -17,6 +17,15 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
+/// Until each worker of a runtime has nothing to do.
+async fn until_all_sleep(workers: &tokio::runtime::Runtime) {
+    let metrics = workers.metrics();
+    // Counted when a worker falls asleep and when it is woken.
+    while (0..metrics.num_workers()).any(|worker| metrics.worker_park_unpark_count(worker) % 2 == 0) {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[test]
 fn a_client_outlives_the_runtime_that_connected_it() {
     if is_missing() {
@@ -136,6 +145,8 @@ fn a_dropped_guard_keeps_nobody_from_an_answer() {
         let begun = proxy.plan("acquire", Fault::HoldReply);
         let other = workers.spawn(locks.mutex("other").acquire());
         begun.await.unwrap();
+        // Nobody is awake for that answer any more: what tokio has put behind a task that keeps its worker stays there.
+        until_all_sleep(&workers).await;
         // Its worker must not have become the one that reads the connection: it does something else from here on.
         let (work, (tell, dropped)) = (Work::default(), tokio::sync::oneshot::channel());
         let stop = Arc::clone(&work.stop);
@@ -147,6 +158,8 @@ fn a_dropped_guard_keeps_nobody_from_an_answer() {
             }
         }));
         dropped.await.unwrap();
+        // A worker that slept at the sockets does not always wake another to take its place. So the other one is up once more.
+        workers.spawn(async {}).await.unwrap();
         proxy.let_go();
         let answered = tokio::time::timeout(ms(10_000), other).await;
         drop(work);
