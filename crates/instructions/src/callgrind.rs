@@ -1,6 +1,6 @@
 //! Runs this program once more, under callgrind, for one hot path, and reads how many instructions the region took.
 //!
-//! A process for each path: none of them sees what another did to the allocator, and one more changes no other's count.
+//! A process for each path: none of them sees what another did to the allocator.
 
 use std::env;
 use std::process::{Command, Output};

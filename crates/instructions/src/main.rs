@@ -25,8 +25,9 @@ use setting::Setting;
 
 /// In the setting of the record. There counts are the same from run to run; this leaves room for changes on purpose.
 const TOLERANCE: Tolerance = Tolerance(5.0);
-/// With another compiler, C library or valgrind, which change counts by themselves: `docs/benchmarks.md` says by how much.
-const OTHER_TOOLS: Tolerance = Tolerance(10.0);
+/// With another compiler, C library or valgrind, which change counts by themselves: `docs/benchmarks.md` says by how much. A tenth more
+/// fails there, too.
+const OTHER_TOOLS: Tolerance = Tolerance(7.0);
 /// On another processor or system, whose instructions are not the same.
 const OTHER_TARGET: Tolerance = Tolerance(25.0);
 

@@ -1,7 +1,7 @@
 //! The least client that will do: RESP2, blocking, with pipelining. Tests ask with it, and benchmarks take it as the floor.
 
 use std::fmt::Debug;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
@@ -13,6 +13,33 @@ trait Stream: Read + Write + Send + Sync + Debug {}
 
 impl Stream for UnixStream {}
 impl Stream for TcpStream {}
+impl Stream for Awake {}
+
+/// Looks for what comes without ever sleeping.
+#[derive(Debug)]
+struct Awake(TcpStream);
+
+impl Read for Awake {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Write for Awake {
+    // What a benchmark asks fits into the socket's buffer.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
 
 /// One connection.
 #[derive(Debug)]
@@ -30,9 +57,14 @@ impl Raw {
 
     /// Over TCP, without delay.
     pub fn tcp(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens at its port");
-        stream.set_nodelay(true).expect("a TCP socket");
-        Self::over(stream)
+        Self::over(connected(port))
+    }
+
+    /// The same by a thread that does not sleep until the answer is there.
+    pub fn tcp_awake(port: u16) -> Self {
+        let stream = connected(port);
+        stream.set_nonblocking(true).expect("a TCP socket");
+        Self::over(Awake(stream))
     }
 
     fn over(stream: impl Stream + 'static) -> Self {
@@ -98,4 +130,10 @@ impl Raw {
         bytes.truncate(length);
         Value::Bytes(bytes)
     }
+}
+
+fn connected(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens at its port");
+    stream.set_nodelay(true).expect("a TCP socket");
+    stream
 }
