@@ -9,10 +9,12 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -26,6 +28,7 @@ const limit = 200_000
 var (
 	game  = map[string]string{}
 	input = bufio.NewReader(os.Stdin)
+	over  atomic.Bool
 )
 
 func number(key string) int {
@@ -60,13 +63,19 @@ func add(buckets map[int]uint64, largest *uint64, value uint64) {
 func (t *tally) asks() uint64 {
 	t.Lock()
 	defer t.Unlock()
-	t.asked = now()
-	return t.asked
+	asked := now()
+	if !over.Load() {
+		t.asked = asked
+	}
+	return asked
 }
 
 func (t *tally) failed(err error) {
 	t.Lock()
 	defer t.Unlock()
+	if over.Load() {
+		return
+	}
 	t.asked = 0
 	t.errors++
 	if words := err.Error(); t.err == nil {
@@ -77,6 +86,9 @@ func (t *tally) failed(err error) {
 func (t *tally) held(asked, held, left uint64) {
 	t.Lock()
 	defer t.Unlock()
+	if over.Load() {
+		return
+	}
 	t.asked = 0
 	t.count++
 	add(t.wait, &t.waitMax, held-asked)
@@ -121,18 +133,25 @@ func ready() uint64 {
 	return now()
 }
 
-func version() string {
-	info, _ := debug.ReadBuildInfo()
-	for _, module := range info.Deps {
-		if strings.Contains(module.Path, "redsync") {
-			return "redsync " + module.Version
-		}
-	}
-	return "redsync"
+// From here on nothing counts; the tasks go on.
+func done() uint64 {
+	over.Store(true)
+	end := now()
+	fmt.Println("done")
+	return end
 }
 
-func tell(rss int, start, complete uint64, tallies []*tally) {
-	end := now()
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	versions := map[string]string{}
+	for _, module := range info.Deps {
+		versions[module.Path] = module.Version
+	}
+	return fmt.Sprintf("redsync %s, go-redis %s, %s",
+		versions["github.com/go-redsync/redsync/v4"], versions["github.com/redis/go-redis/v9"], runtime.Version())
+}
+
+func tell(rss int, start, complete, end uint64, tallies []*tally) {
 	all, counts, still := newTally(), []uint64{}, uint64(0)
 	for _, t := range tallies {
 		t.Lock()
@@ -168,8 +187,25 @@ func tell(rss int, start, complete uint64, tallies []*tally) {
 	_, _ = input.ReadString('\n')
 }
 
+func nameOf(name string, task int) string {
+	if game["play"] == "pairs" {
+		return fmt.Sprintf("%s:%s:%d", name, game["process"], task)
+	}
+	return name
+}
+
+// Plays for nothing on another name, with the others: a lock that nobody else wants runs little of what the game runs.
+func warm(locks *redsync.Redsync) {
+	var all sync.WaitGroup
+	until := now() + uint64(number("warm_ms"))*1e6
+	for task := range min(number("tasks"), 8) {
+		all.Go(func() { turns(locks, nameOf("warm", task), 0, 0, newTally(), until) })
+	}
+	all.Wait()
+}
+
 func play(locks *redsync.Redsync) {
-	turns(locks, "warm:"+game["process"], 0, 0, newTally(), now()+uint64(number("warm_ms"))*1e6)
+	warm(locks)
 	// What only the game needs is there before anything is weighed.
 	tallies := []*tally{}
 	for range number("tasks") {
@@ -178,16 +214,13 @@ func play(locks *redsync.Redsync) {
 	rss, start := residentKib(), ready()
 	section, pause := time.Duration(number("section_us"))*time.Microsecond, time.Duration(number("pause_us"))*time.Microsecond
 	for task := range number("tasks") {
-		name := game["name"]
-		if game["play"] == "pairs" {
-			name = fmt.Sprintf("%s:%s:%d", name, game["process"], task)
-		}
-		go turns(locks, name, section, pause, tallies[task], math.MaxUint64)
+		go turns(locks, nameOf(game["name"], task), section, pause, tallies[task], math.MaxUint64)
 		time.Sleep(time.Duration(number("step_us")) * time.Microsecond)
 	}
 	complete := now()
+	fmt.Println("all")
 	time.Sleep(time.Duration(number("ms")) * time.Millisecond)
-	tell(rss, start, complete, tallies)
+	tell(rss, start, complete, done(), tallies)
 }
 
 func main() {

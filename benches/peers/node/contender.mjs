@@ -13,6 +13,7 @@ const [tasks, ms, warmMs] = [game.tasks, game.ms, game.warm_ms].map(Number);
 const [section, pause, step] = [game.section_us, game.pause_us, game.step_us].map((us) => Number(us) / 1000);
 const LIMIT = 200_000;
 const now = () => Number(process.hrtime.bigint());
+let over = false;
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 const lacks = {
@@ -38,39 +39,75 @@ async function ready() {
   return now();
 }
 
-const newTally = () => ({ waits: [], pairs: [], stamps: [], errors: 0, error: null, asked: null });
+/** From here on nothing counts; the tasks go on. */
+function done() {
+  over = true;
+  const end = now();
+  console.log("done");
+  return end;
+}
+
+class Tally {
+  waits = [];
+  pairs = [];
+  stamps = [];
+  errors = 0;
+  error = null;
+  asked = null;
+
+  asks() {
+    const asked = now();
+    if (!over) this.asked = asked;
+    return asked;
+  }
+
+  held(asked, held, left) {
+    if (over) return;
+    this.asked = null;
+    this.waits.push(held - asked);
+    this.pairs.push(now() - asked);
+    if (game.stamps && this.stamps.length < (3 * LIMIT) / tasks) this.stamps.push(asked, held, left);
+  }
+
+  failed(error) {
+    if (over) return;
+    this.asked = null;
+    this.errors += 1;
+    this.error ??= String(error);
+  }
+}
 
 async function turns(redlock, name, section, pause, tally, until = Infinity) {
   while (now() < until) {
-    const asked = (tally.asked = now());
+    const asked = tally.asks();
     try {
       const lock = await redlock.acquire([name], 30_000);
       const held = now();
       if (section) await sleep(section);
       const left = now();
       await lock.release();
-      tally.waits.push(held - asked);
-      tally.pairs.push(now() - asked);
-      if (game.stamps && tally.stamps.length < (3 * LIMIT) / tasks) tally.stamps.push(asked, held, left);
+      tally.held(asked, held, left);
     } catch (error) {
-      tally.errors += 1;
-      tally.error ??= String(error);
+      tally.failed(error);
       await sleep(1);
     }
-    tally.asked = null;
     if (pause) await sleep(pause);
   }
 }
 
 const largest = (values) => values.reduce((a, b) => Math.max(a, b), 0);
 
-async function tell(rss, start, complete, tallies, held, lost = 0) {
-  const end = now();
+function version(name) {
+  const { version } = JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url)));
+  return version.replace(/^v/, "");
+}
+
+async function tell(rss, start, complete, end, tallies, held, lost = 0) {
   if (game.stamps) writeFileSync(game.stamps, BigUint64Array.from(tallies.flatMap((tally) => tally.stamps).map(BigInt)));
   const [waits, pairs] = [tallies.flatMap((tally) => tally.waits), tallies.flatMap((tally) => tally.pairs)];
-  const { version } = JSON.parse(readFileSync(new URL("node_modules/redlock/package.json", import.meta.url)));
   console.log(JSON.stringify({
-    version: `redlock ${version}`, rss_before_kib: rss, elapsed_ns: end - start, complete_ns: complete,
+    version: `redlock ${version("redlock")}, ioredis ${version("ioredis")}, Node ${process.version}`,
+    rss_before_kib: rss, elapsed_ns: end - start, complete_ns: complete,
     acquisitions: held ?? tallies.map((tally) => tally.waits.length),
     wait: bucketsOf(waits), wait_max_ns: largest(waits), pair: bucketsOf(pairs), pair_max_ns: largest(pairs),
     still_waiting_ns: largest(tallies.map((tally) => (tally.asked ? end - tally.asked : 0))),
@@ -93,24 +130,34 @@ async function hold(redlock) {
       });
   });
   const start = await ready();
+  console.log("all");
   await sleep(ms);
-  await tell(rss, start, start, [], [tasks], lost);
+  await tell(rss, start, start, done(), [], [tasks], lost);
+}
+
+const nameOf = (name, task) => (game.play === "shared" ? name : `${name}:${game.process}:${task}`);
+
+/** Plays for nothing on another name, with the others: a lock that nobody else wants runs little of what the game runs. */
+async function warm(redlock) {
+  const until = now() + warmMs * 1e6;
+  const task = (_, task) => turns(redlock, nameOf("warm", task), 0, 0, new Tally(), until);
+  await Promise.all(Array.from({ length: Math.min(tasks, 8) }, task));
 }
 
 async function play(redlock) {
-  const name = (task) => (game.play === "shared" ? game.name : `${game.name}:${game.process}:${task}`);
-  await turns(redlock, `warm:${game.process}`, 0, 0, newTally(), now() + warmMs * 1e6);
+  await warm(redlock);
   // What only the game needs is there before anything is weighed.
-  const tallies = Array.from({ length: tasks }, newTally);
+  const tallies = Array.from({ length: tasks }, () => new Tally());
   const rss = residentKib();
   const start = await ready();
   for (let task = 0; task < tasks; task += 1) {
-    turns(redlock, name(task), section, pause, tallies[task]);
+    turns(redlock, nameOf(game.name, task), section, pause, tallies[task]);
     if (step) await sleep(step);
   }
   const complete = now();
+  console.log("all");
   await sleep(ms);
-  await tell(rss, start, complete, tallies);
+  await tell(rss, start, complete, done(), tallies);
 }
 
 if (lacks[game.play]) {

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// So many play for nothing at most.
+const WARM_TASKS: usize = 8;
+
 /// One game.
 #[derive(Debug, Clone)]
 pub(crate) struct Game {
@@ -61,11 +64,15 @@ impl Game {
         }
     }
 
-    /// The name to play for nothing on.
-    pub(crate) fn warm_name(&self) -> String {
-        match self.play.as_str() {
-            "shared" => "warm".to_owned(),
-            _ => format!("warm:{}", self.process),
+    /// The game that is played for nothing first: on other names, by a few, and without a rest.
+    pub(crate) fn warm_up(&self) -> Self {
+        Self {
+            name: "warm".to_owned(),
+            tasks: self.tasks.min(WARM_TASKS),
+            length: self.warm,
+            section: Duration::ZERO,
+            pause: Duration::ZERO,
+            ..self.clone()
         }
     }
 }

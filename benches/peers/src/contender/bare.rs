@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bandog_core::name::LockName;
 use bandog_rig::Raw;
+use peers::locked;
 use redis::aio::MultiplexedConnection;
 
 use crate::args::Game;
@@ -23,7 +24,7 @@ impl Peer for Bare {
     type Guard = redis::Cmd;
 
     fn version() -> String {
-        "redis-rs 1.8".to_owned()
+        locked("redis")
     }
 
     async fn open(game: &Game) -> Result<Self, String> {

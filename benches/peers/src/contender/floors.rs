@@ -15,27 +15,29 @@ use crate::args::Game;
 use crate::floor::{Floor, load};
 use crate::peer::words;
 use crate::plain::Plain;
-use crate::stage::{Counted, ready};
+use crate::stage::{Counted, begun, over, ready};
 use crate::tally::Tally;
 
-/// A blocking connection that sends bandog's own scripts.
-pub(crate) struct RawScripts {
+/// A connection that sends bandog's own scripts. It blocks, or, if it is to stay awake, looks for the answer without sleeping, as
+/// bandog does for a moment.
+pub(crate) struct RawScripts<const AWAKE: bool> {
     floor: Floor,
     raw: Raw,
     name: LockName,
     release: Vec<Vec<u8>>,
 }
 
-impl Plain for RawScripts {
+impl<const AWAKE: bool> Plain for RawScripts<AWAKE> {
     fn version() -> String {
-        "raw RESP".to_owned()
+        if AWAKE { "raw RESP, awake" } else { "raw RESP" }.to_owned()
     }
 
     fn open(game: &Game, name: &str) -> Result<Self, String> {
         if game.play != "pairs" {
             return Err("it waits for nobody: free locks only".to_owned());
         }
-        let (floor, raw) = (Floor::new(Raw::tcp(game.port)), Raw::tcp(game.port));
+        let raw = if AWAKE { Raw::tcp_awake(game.port) } else { Raw::tcp(game.port) };
+        let floor = Floor::new(Raw::tcp(game.port));
         Ok(Self { floor, raw, name: LockName::new(name).map_err(words)?, release: Vec::new() })
     }
 
@@ -78,13 +80,13 @@ pub(crate) fn pipelined(game: &Game) -> Result<(), String> {
         batch(&mut Tally::default());
     }
     let rss_kib = ready();
-    let start = now();
+    let start = begun();
     while now() < start + game.length.as_nanos() as u64 {
         batch(&mut tally);
     }
     let tallies = vec![Arc::new(Mutex::new(tally))];
     let version = "raw RESP, pipelined".to_owned();
-    Counted { version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
+    Counted { end: over(), version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
     Ok(())
 }
 

@@ -1,11 +1,10 @@
 //! Many locks, held by one process for a while: does it keep them, and what does that take?
 
-use peers::clock::now;
 use std::sync::{Arc, Mutex};
 
 use crate::args::Game;
 use crate::peer::{Mode, Peer};
-use crate::stage::{Counted, ready};
+use crate::stage::{Counted, begun, over, ready};
 use crate::tally::Tally;
 
 /// So many are acquired at once.
@@ -31,12 +30,13 @@ pub(crate) async fn play<P: Peer>(game: &Game, peer: P) -> Result<(), String> {
         guards.push(lane.await.map_err(|error| error.to_string())??);
     }
     ready();
-    let start = now();
+    let start = begun();
     tokio::time::sleep(game.length).await;
+    let end = over();
     let lost = guards.iter().flatten().filter(|guard| P::is_lost(guard)).count() as u64;
     let count = guards.iter().map(Vec::len).sum::<usize>() as u64;
     let tally = Tally { count, ..Tally::default() };
     let tallies = vec![Arc::new(Mutex::new(tally))];
-    Counted { version: P::version(), rss_kib: before, start, complete: start, tallies, lost }.tell(game);
+    Counted { end, version: P::version(), rss_kib: before, start, complete: start, tallies, lost }.tell(game);
     Ok(())
 }

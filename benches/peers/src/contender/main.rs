@@ -31,7 +31,8 @@ fn main() {
 /// Plays; an error says what the contender lacks for it.
 fn begin(game: &Game) -> Result<(), String> {
     match game.peer.as_str() {
-        "raw" => plain::play::<floors::RawScripts>(game),
+        "raw" => plain::play::<floors::RawScripts<false>>(game),
+        "raw-awake" => plain::play::<floors::RawScripts<true>>(game),
         "flock" => plain::play::<floors::FlockCommand>(game),
         "flock-syscall" => plain::play::<floors::FlockCall>(game),
         "pipelined" => floors::pipelined(game),

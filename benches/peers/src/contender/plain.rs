@@ -7,7 +7,7 @@ use peers::clock::now;
 use peers::stamps::Stamp;
 
 use crate::args::Game;
-use crate::stage::{Counted, ready};
+use crate::stage::{Counted, begun, over, ready};
 use crate::tally::Tally;
 
 /// One thread's way to one lock.
@@ -24,7 +24,7 @@ pub(crate) fn play<P: Plain>(game: &Game) -> Result<(), String> {
         return Err(format!("it is a floor for acquiring and releasing, not for {}", game.play));
     }
     let locks = (0..game.tasks).map(|task| P::open(game, &game.name_of(task))).collect::<Result<Vec<_>, _>>()?;
-    let (mut warm, until) = (P::open(game, &game.warm_name())?, now() + game.warm.as_nanos() as u64);
+    let (mut warm, until) = (P::open(game, &game.warm_up().name_of(0))?, now() + game.warm.as_nanos() as u64);
     while now() < until {
         warm.acquire()?;
         warm.release()?;
@@ -41,9 +41,9 @@ pub(crate) fn play<P: Plain>(game: &Game) -> Result<(), String> {
             sleep(step);
         }
     }
-    let complete = now();
+    let complete = begun();
     sleep(game.length);
-    Counted { version: P::version(), rss_kib, start, complete, tallies, lost: 0 }.tell(game);
+    Counted { end: over(), version: P::version(), rss_kib, start, complete, tallies, lost: 0 }.tell(game);
     Ok(())
 }
 
@@ -56,7 +56,7 @@ fn turns(mut lock: impl Plain, game: &Game, tally: &Mutex<Tally>) {
                 sleep(game.section);
             }
             let left = now();
-            lock.release().map(|()| Stamp { asked, held, left })
+            lock.release().map(|()| Stamp { asked, held, left, reads: false })
         });
         match hold {
             Ok(stamp) => tally.lock().unwrap().held(stamp),

@@ -8,7 +8,7 @@ use peers::stamps::Stamp;
 
 use crate::args::Game;
 use crate::peer::{Mode, Peer};
-use crate::stage::{Counted, ready};
+use crate::stage::{Counted, begun, over, ready};
 use crate::stay::stay;
 use crate::tally::Tally;
 use crate::{hold, reenter};
@@ -31,28 +31,34 @@ pub(crate) async fn play<P: Peer>(game: &Game) -> Result<(), String> {
     let rss_kib = ready();
     let start = now();
     for seat in seats {
-        tokio::spawn(turns(seat));
+        tokio::spawn(turns(seat, u64::MAX));
         if !game.step.is_zero() {
             tokio::time::sleep(game.step).await;
         }
     }
-    let complete = now();
+    let complete = begun();
     tokio::time::sleep(game.length).await;
-    Counted { version: P::version(), rss_kib, start, complete, tallies, lost: 0 }.tell(game);
+    Counted { end: over(), version: P::version(), rss_kib, start, complete, tallies, lost: 0 }.tell(game);
     Ok(())
 }
 
-/// Plays for nothing on another name, with the other processes if the game is with them: what a process needs once (connections,
-/// threads) is there before anything is weighed.
+/// Plays for nothing on other names, with the other processes if the game is with them: what a process needs once (connections,
+/// threads) is there before anything is weighed, and everybody has waited for a lock before.
 async fn warm<P: Peer>(peer: &P, game: &Game) -> Result<(), String> {
-    let locks = Locks::One(peer.lock(&game.warm_name(), Mode::Alone)?);
-    let still = Game { section: Duration::ZERO, pause: Duration::ZERO, ..game.clone() };
-    let seat = Seat { peer: peer.clone(), locks, game: Arc::new(still), tally: Arc::default() };
-    let task = tokio::spawn(turns(Arc::new(seat)));
-    tokio::time::sleep(game.warm).await;
-    task.abort();
+    let game = Arc::new(game.warm_up());
+    let until = now() + game.length.as_nanos() as u64;
+    let mut tasks = Vec::new();
+    for task in 0..game.tasks {
+        let (locks, game) = (Locks::of(peer, &game, task)?, Arc::clone(&game));
+        tasks.push(tokio::spawn(turns(
+            Arc::new(Seat { peer: peer.clone(), locks, game, tally: Arc::default() }),
+            until,
+        )));
+    }
     // It must be over before anything counts.
-    let _ = task.await;
+    for task in tasks {
+        task.await.map_err(|error| error.to_string())?;
+    }
     Ok(())
 }
 
@@ -82,16 +88,19 @@ impl<P: Peer> Locks<P> {
 
     fn at(&self, turn: usize) -> &P::Lock {
         match self {
-            Self::One(lock) => lock,
-            Self::ReadWrite(_, write) if turn % 10 == 9 => write,
-            Self::ReadWrite(read, _) => read,
+            Self::ReadWrite(read, _) if self.is_read(turn) => read,
+            Self::One(lock) | Self::ReadWrite(_, lock) => lock,
         }
+    }
+
+    fn is_read(&self, turn: usize) -> bool {
+        matches!(self, Self::ReadWrite(..)) && turn % 10 != 9
     }
 }
 
-async fn turns<P: Peer>(seat: Arc<Seat<P>>) {
+async fn turns<P: Peer>(seat: Arc<Seat<P>>, until: u64) {
     let tally = || seat.tally.lock().unwrap();
-    for turn in 0.. {
+    for turn in (0..).take_while(|_| now() < until) {
         let asked = tally().asks();
         match one(&seat, turn, asked).await {
             Ok(stamp) => tally().held(stamp),
@@ -107,13 +116,13 @@ async fn turns<P: Peer>(seat: Arc<Seat<P>>) {
 async fn one<P: Peer>(seat: &Seat<P>, turn: usize, asked: u64) -> Result<Stamp, String> {
     let guard = seat.peer.acquire(seat.locks.at(turn)).await?;
     // In a box: a task that still waits has no room for what comes then.
-    Box::pin(keep(seat, guard, asked)).await
+    Box::pin(keep(seat, guard, asked, seat.locks.is_read(turn))).await
 }
 
-async fn keep<P: Peer>(seat: &Seat<P>, guard: P::Guard, asked: u64) -> Result<Stamp, String> {
+async fn keep<P: Peer>(seat: &Seat<P>, guard: P::Guard, asked: u64, reads: bool) -> Result<Stamp, String> {
     let held = now();
     stay(seat.game.section).await;
     let left = now();
     seat.peer.release(guard).await?;
-    Ok(Stamp { asked, held, left })
+    Ok(Stamp { asked, held, left, reads })
 }

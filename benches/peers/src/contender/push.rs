@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use peers::clock::now;
+use peers::locked;
 use peers::stamps::{LIMIT, Stamp};
 use redis::PushKind;
 
 use crate::args::Game;
 use crate::peer::words;
-use crate::stage::{Counted, ready};
+use crate::stage::{Counted, begun, over, ready};
 use crate::stay::stay;
 use crate::tally::Tally;
 
@@ -37,7 +38,7 @@ pub(crate) async fn play(game: &Game) -> Result<(), String> {
     listen.subscribe(&own).await.map_err(words)?;
     let tally = Arc::new(Mutex::new(Tally { room: LIMIT, ..Tally::default() }));
     let rss_kib = ready();
-    let (start, section, shared, first) = (now(), game.section, Arc::clone(&tally), game.process == 0);
+    let (start, section, shared, first) = (begun(), game.section, Arc::clone(&tally), game.process == 0);
     let turns = (game.peer == "push-turns").then_some(game.tasks);
     let task = async move {
         let mut turn = usize::from(!first);
@@ -55,7 +56,7 @@ pub(crate) async fn play(game: &Game) -> Result<(), String> {
             let sent = script.key(&other).arg(PAYLOAD).invoke_async::<()>(&mut talk).await;
             let mut tally = shared.lock().unwrap();
             match sent {
-                Ok(()) => tally.held(Stamp { asked, held, left }),
+                Ok(()) => tally.held(Stamp { asked, held, left, reads: false }),
                 Err(error) => tally.failed(words(error)),
             }
             turn += 1;
@@ -64,8 +65,8 @@ pub(crate) async fn play(game: &Game) -> Result<(), String> {
     tokio::spawn(task);
     tokio::time::sleep(game.length).await;
     let tallies = vec![tally];
-    let version = "redis-rs 1.8".to_owned();
-    Counted { version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
+    let version = locked("redis");
+    Counted { end: over(), version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
     drop(listen);
     Ok(())
 }

@@ -11,7 +11,7 @@ use peers::stamps::{LIMIT, Stamp};
 
 use crate::args::Game;
 use crate::push::{PAYLOAD, is_over, only_between_processes};
-use crate::stage::{Counted, ready};
+use crate::stage::{Counted, begun, over, ready};
 use crate::tally::Tally;
 
 pub(crate) fn play(game: &Game) -> Result<(), String> {
@@ -22,7 +22,7 @@ pub(crate) fn play(game: &Game) -> Result<(), String> {
     listen.ask(&["SUBSCRIBE", &own]);
     let tally = Arc::new(Mutex::new(Tally { room: LIMIT, ..Tally::default() }));
     let rss_kib = ready();
-    let (start, section, tasks, shared) = (now(), game.section, game.tasks, Arc::clone(&tally));
+    let (start, section, tasks, shared) = (begun(), game.section, game.tasks, Arc::clone(&tally));
     let (mut has_turn, turns) = (game.process == 0, game.peer == "push-raw");
     std::thread::spawn(move || {
         loop {
@@ -38,11 +38,11 @@ pub(crate) fn play(game: &Game) -> Result<(), String> {
             }
             let left = now();
             talk.ask(&[b"PUBLISH", other.as_bytes(), PAYLOAD]);
-            shared.lock().unwrap().held(Stamp { asked, held, left });
+            shared.lock().unwrap().held(Stamp { asked, held, left, reads: false });
         }
     });
     sleep(game.length);
     let (version, tallies) = ("raw RESP".to_owned(), vec![tally]);
-    Counted { version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
+    Counted { end: over(), version, rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
     Ok(())
 }

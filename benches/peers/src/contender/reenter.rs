@@ -6,7 +6,7 @@ use peers::clock::now;
 
 use crate::args::Game;
 use crate::peer::{Peer, words};
-use crate::stage::{Counted, ready};
+use crate::stage::{Counted, begun, over, ready};
 use crate::tally::Tally;
 
 const BATCH: u64 = 100;
@@ -15,12 +15,12 @@ pub(crate) async fn play<P: Peer>(game: &Game, peer: P) -> Result<(), String> {
     let lock = peer.reentrant(&game.name)?;
     let outer = peer.acquire(&lock).await?;
     let rss_kib = ready();
-    let start = now();
-    let (end, owned) = (start + game.length.as_nanos() as u64, peer.clone());
+    let start = begun();
+    let (until, owned) = (start + game.length.as_nanos() as u64, peer.clone());
     // As a task among others: the thread that blocks on a runtime is not one of its workers.
     let task = tokio::spawn(async move {
         let mut tally = Tally::default();
-        while now() < end {
+        while now() < until {
             let before = now();
             for _ in 0..BATCH {
                 let left = match owned.acquire(&lock).await {
@@ -36,9 +36,9 @@ pub(crate) async fn play<P: Peer>(game: &Game, peer: P) -> Result<(), String> {
         }
         tally
     });
-    let tally = Arc::new(Mutex::new(task.await.map_err(words)?));
+    let (tally, end) = (Arc::new(Mutex::new(task.await.map_err(words)?)), over());
     peer.release(outer).await?;
     let tallies = vec![tally];
-    Counted { version: P::version(), rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
+    Counted { end, version: P::version(), rss_kib, start, complete: start, tallies, lost: 0 }.tell(game);
     Ok(())
 }

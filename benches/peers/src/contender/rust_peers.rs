@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
+use peers::locked;
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot};
 use tokio::task::JoinHandle;
 
@@ -45,7 +46,7 @@ impl Peer for Rslock {
     type Guard = RslockGuard;
 
     fn version() -> String {
-        "rslock 0.10".to_owned()
+        locked("rslock")
     }
 
     async fn open(game: &Game) -> Result<Self, String> {
@@ -93,7 +94,7 @@ impl Peer for Rlock {
     type Guard = RlockGuard;
 
     fn version() -> String {
-        "rlock 0.2".to_owned()
+        locked("rlock")
     }
 
     async fn open(game: &Game) -> Result<Self, String> {
@@ -147,7 +148,7 @@ impl Peer for AsyncRedisLock {
     type Guard = async_redis_lock::Lock;
 
     fn version() -> String {
-        "async-redis-lock 0.4".to_owned()
+        locked("async-redis-lock")
     }
 
     async fn open(game: &Game) -> Result<Self, String> {
@@ -196,7 +197,7 @@ impl Peer for Tokio {
     type Guard = TokioGuard;
 
     fn version() -> String {
-        "tokio 1.54".to_owned()
+        locked("tokio")
     }
 
     async fn open(_: &Game) -> Result<Self, String> {

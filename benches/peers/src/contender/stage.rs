@@ -1,6 +1,7 @@
-//! The two words between coordinator and contender, and the line with the result.
+//! The words between coordinator and contender, and the line with the result.
 
 use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use peers::clock::now;
@@ -11,14 +12,39 @@ use serde_json::json;
 use crate::args::Game;
 use crate::tally::Tally;
 
+/// From then on nothing counts, though everybody goes on.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn is_over() -> bool {
+    OVER.load(Ordering::Relaxed)
+}
+
 /// Tells that everything is prepared, and waits for the start. Gives the resident memory so far.
 pub(crate) fn ready() -> u64 {
-    println!("ready");
-    let _ = std::io::stdout().flush();
+    tell("ready");
     let rss = resident();
     let mut word = String::new();
     let _ = std::io::stdin().lock().read_line(&mut word);
     rss
+}
+
+/// Tells that everybody has begun, and when.
+pub(crate) fn begun() -> u64 {
+    tell("all");
+    now()
+}
+
+/// Tells that the game is over, and when: what the processors did is read now, before a report is made.
+pub(crate) fn over() -> u64 {
+    OVER.store(true, Ordering::Relaxed);
+    let end = now();
+    tell("done");
+    end
+}
+
+fn tell(word: &str) {
+    println!("{word}");
+    let _ = std::io::stdout().flush();
 }
 
 pub(crate) fn resident() -> u64 {
@@ -32,6 +58,7 @@ pub(crate) struct Counted {
     pub(crate) version: String,
     pub(crate) rss_kib: u64,
     pub(crate) start: u64,
+    pub(crate) end: u64,
     /// When everybody had come.
     pub(crate) complete: u64,
     pub(crate) tallies: Vec<Arc<Mutex<Tally>>>,
@@ -41,7 +68,7 @@ pub(crate) struct Counted {
 impl Counted {
     /// Writes stamps and result, and waits to be ended: whatever still runs must not disturb the others.
     pub(crate) fn tell(self, game: &Game) {
-        let end = now();
+        let end = self.end;
         let (mut wait, mut pair, mut holds) = (Histogram::default(), Histogram::default(), Vec::new());
         let (mut counts, mut errors, mut error, mut still) = (Vec::new(), 0, None, 0);
         for tally in &self.tallies {

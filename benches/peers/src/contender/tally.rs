@@ -4,6 +4,8 @@ use peers::clock::now;
 use peers::histogram::Histogram;
 use peers::stamps::{LIMIT, Stamp};
 
+use crate::stage::is_over;
+
 /// So many stamps have their room from the beginning.
 const FIRST: usize = 4;
 
@@ -36,6 +38,9 @@ impl Tally {
     }
 
     pub(crate) fn failed(&mut self, error: String) {
+        if is_over() {
+            return;
+        }
         self.asked = None;
         self.errors += 1;
         self.error.get_or_insert(error);
@@ -43,6 +48,9 @@ impl Tally {
 
     /// A hold that has been released by now.
     pub(crate) fn held(&mut self, stamp: Stamp) {
+        if is_over() {
+            return;
+        }
         self.asked = None;
         self.count += 1;
         self.wait.add(stamp.held - stamp.asked);

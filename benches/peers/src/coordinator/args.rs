@@ -7,11 +7,10 @@ use crate::scenarios::{self, Scenario};
 
 pub(crate) const USAGE: &str = "benches/peers/run [OPTIONS]
   --quick           2 rounds, and a third of the time for each; for a look, not for a claim
-  --all             every scenario, held-1000000 too, which takes an hour by itself
-  --only SCENARIO   this one alone; may be given again (--list names them)
+  --all             every scenario, held-1000000 too, which takes three quarters of an hour by itself
+  --only SCENARIO   this one alone, or all of 'hand-off-*'; may be given again (--list names them)
   --peer NAME       this contender alone; may be given again
   --rounds N        so many rounds instead of 5
-  --apart           all clients on one processor, the server on the other
   --json FILE       all numbers
   --report DIR      tables and plots, as Markdown and SVG
   --summary FILE    bars, wins and plots in short, between the marks of this page, which has the report in `peers` beside it
@@ -24,7 +23,6 @@ pub(crate) struct Task {
     pub(crate) installed: Installed,
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
-    pub(crate) apart: bool,
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) contenders: Vec<Contender>,
     pub(crate) json: Option<PathBuf>,
@@ -42,7 +40,6 @@ pub(crate) fn read() -> Result<Task, String> {
         installed,
         quick: false,
         rounds: 0,
-        apart: false,
         scenarios,
         contenders,
         json: None,
@@ -56,10 +53,9 @@ pub(crate) fn read() -> Result<Task, String> {
         match word.as_str() {
             "--quick" => task.quick = true,
             "--all" => task.scenarios.extend(scenarios::ALL.into_iter().chain([scenarios::LARGEST])),
-            "--only" => task.scenarios.push(known(&value()?, scenarios::find, "scenario")?),
+            "--only" => task.scenarios.extend(scenarios_named(&value()?)?),
             "--peer" => task.contenders.push(known(&value()?, contenders::find, "contender")?),
             "--rounds" => task.rounds = value()?.parse().map_err(|_| "--rounds needs a number".to_owned())?,
-            "--apart" => task.apart = true,
             "--json" => task.json = Some(value()?.into()),
             "--report" => task.report = Some(value()?.into()),
             "--summary" => task.summary = Some(value()?.into()),
@@ -74,8 +70,14 @@ pub(crate) fn read() -> Result<Task, String> {
     if task.scenarios.is_empty() {
         task.scenarios.extend(scenarios::ALL);
     }
-    task.scenarios.iter_mut().for_each(|scenario| scenario.apart |= task.apart);
     Ok(task)
+}
+
+/// One, or all that begin with what stands before a `*`.
+fn scenarios_named(word: &str) -> Result<Vec<Scenario>, String> {
+    let begin = word.strip_suffix('*').unwrap_or_default();
+    let all: Vec<_> = scenarios::ALL.into_iter().filter(|one| !begin.is_empty() && one.id.starts_with(begin)).collect();
+    if all.is_empty() { known(word, scenarios::find, "scenario").map(|one| vec![one]) } else { Ok(all) }
 }
 
 fn known<T>(id: &str, find: impl Fn(&str) -> Option<T>, what: &str) -> Result<T, String> {

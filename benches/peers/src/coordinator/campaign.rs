@@ -24,7 +24,7 @@ pub(crate) fn run(task: &Task) -> Result<Record, String> {
         quick: task.quick,
         rounds: task.rounds,
         commit: told("git", &["describe", "--always", "--dirty"]),
-        machine: machine() + if task.apart { ", all clients on one processor, the server on the other" } else { "" },
+        machine: machine(),
         server: told("redis-server", &["--version"]),
         took_seconds: 0.0,
         rule: format!("a run is dropped when others used more than {OTHER_CORES} of one processor beside it"),
@@ -97,9 +97,11 @@ impl<'a> Place<'a> {
     }
 
     fn played(self, commit: &str, machine: &str) -> Played {
-        let Scenario { id, title, letter, .. } = *self.scenario;
-        let (id, title) = (id.to_owned(), title.to_owned());
-        Played { id, title, letter, commit: commit.to_owned(), machine: machine.to_owned(), cells: self.cells }
+        let Scenario { id, title, letter, pinned, .. } = *self.scenario;
+        let (id, title, commit) = (id.to_owned(), title.to_owned(), commit.to_owned());
+        let machine =
+            machine.to_owned() + if pinned { ", clients on one processor, the server on the other" } else { "" };
+        Played { id, title, letter, commit, machine, cells: self.cells }
     }
 }
 

@@ -25,11 +25,12 @@ const fn row(id: &'static str, label: &'static str, side: Side, language: &'stat
     Contender { id, label, side, language }
 }
 
-pub(crate) const ALL: [Contender; 23] = [
+pub(crate) const ALL: [Contender; 24] = [
     row("bandog", "bandog", Side::Ours, "rust"),
     row("bandog-fair", "bandog, fair", Side::Ours, "rust"),
     row("bandog-dropped", "bandog, guards dropped", Side::Ours, "rust"),
     row("raw", "floor: raw RESP, same scripts", Side::Floor, "rust"),
+    row("raw-awake", "floor: raw RESP, never asleep", Side::Floor, "rust"),
     row("pipelined", "floor: raw RESP, pipelined", Side::Floor, "rust"),
     row("bare", "floor: redis-rs, same scripts", Side::Floor, "rust"),
     row("push", "floor: publish → push", Side::Floor, "rust"),

@@ -104,9 +104,11 @@ fn quantiles(name: &str, histogram: &Histogram) -> Vec<(String, f64)> {
 fn order(scenario: &Scenario, outcome: &Outcome, figures: &mut Figures) {
     let mut holds: Vec<(usize, Stamp)> = outcome.stamps.clone();
     holds.sort_by_key(|(_, stamp)| stamp.held);
-    // Two at once: the next began before this one's release began.
-    let overlaps = holds.windows(2).filter(|pair| pair[1].1.held < pair[0].1.left).count();
-    figures.insert("overlaps".to_owned(), overlaps as f64);
+    figures.insert("overlaps".to_owned(), overlaps(&holds) as f64);
+    // Of those who share it, nobody hands it over, and there is no line to keep.
+    if scenario.play == "readers" {
+        return;
+    }
     holds.retain(|(_, stamp)| stamp.held >= outcome.complete);
     if scenario.section_us > 0 && holds.len() > 1 {
         let held: u64 = holds.iter().map(|(_, stamp)| stamp.left.saturating_sub(stamp.held)).sum();
@@ -129,6 +131,18 @@ fn order(scenario: &Scenario, outcome: &Outcome, figures: &mut Figures) {
     figures.insert("inversions".to_owned(), inversions(&holds) as f64 / holds.len().max(1) as f64);
 }
 
+/// How many held it, in the order in which they began, while somebody else did, and one of them alone.
+fn overlaps(holds: &[(usize, Stamp)]) -> usize {
+    let (mut alone, mut shared, mut count) = (0, 0, 0);
+    for (_, stamp) in holds {
+        let others = if stamp.reads { alone } else { alone.max(shared) };
+        count += usize::from(stamp.held < others);
+        let own = if stamp.reads { &mut shared } else { &mut alone };
+        *own = stamp.left.max(*own);
+    }
+    count
+}
+
 /// From one process to somebody who waited in another; who asked after the release was handed nothing.
 fn is_hand_off(pair: &[(usize, Stamp)]) -> bool {
     pair[0].0 != pair[1].0 && pair[1].1.asked < pair[0].1.left
@@ -137,7 +151,7 @@ fn is_hand_off(pair: &[(usize, Stamp)]) -> bool {
 /// How many there were while commands were counted, if there were any.
 pub(crate) fn hand_offs(outcome: &Outcome) -> Option<usize> {
     let mut holds: Vec<(usize, Stamp)> = outcome.stamps.clone();
-    holds.retain(|(_, stamp)| stamp.held > outcome.counted_from);
+    holds.retain(|(_, stamp)| outcome.counted.contains(&stamp.held));
     holds.sort_by_key(|(_, stamp)| stamp.held);
     Some(holds.windows(2).filter(|pair| is_hand_off(pair)).count()).filter(|count| *count > 0)
 }
@@ -159,12 +173,23 @@ mod tests {
     #[test]
     fn a_waiter_that_is_passed_is_an_inversion() {
         let hold = |asked: u64, held: u64| {
-            (0, Stamp { asked: asked * ORDER_NS, held: held * ORDER_NS, left: (held + 1) * ORDER_NS })
+            let (asked, left, held) = (asked * ORDER_NS, (held + 1) * ORDER_NS, held * ORDER_NS);
+            (0, Stamp { asked, held, left, reads: false })
         };
         assert_eq!(inversions(&[hold(0, 10), hold(2, 20), hold(4, 30)]), 0);
         assert_eq!(inversions(&[hold(4, 10), hold(0, 20), hold(6, 30)]), 1);
         // Too close to tell.
         assert_eq!(inversions(&[hold(1, 10), hold(0, 20)]), 0);
+    }
+
+    #[test]
+    fn readers_share_what_nobody_holds_alone() {
+        let hold = |held, left, reads| (0, Stamp { asked: 0, held, left, reads });
+        assert_eq!(overlaps(&[hold(0, 9, true), hold(1, 5, true), hold(9, 10, false), hold(10, 11, true)]), 0);
+        assert_eq!(overlaps(&[hold(0, 9, true), hold(8, 10, false)]), 1, "a writer beside a reader");
+        assert_eq!(overlaps(&[hold(0, 9, true), hold(1, 5, true), hold(6, 10, false)]), 1, "a reader that came before");
+        assert_eq!(overlaps(&[hold(0, 9, false), hold(1, 5, true), hold(6, 7, true)]), 2, "readers beside a writer");
+        assert_eq!(overlaps(&[hold(0, 9, false), hold(1, 5, false)]), 1, "two writers");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod campaign;
 mod contenders;
 mod delay;
 mod figures;
+mod hand_offs;
 mod markdown;
 mod meter;
 mod monitor;

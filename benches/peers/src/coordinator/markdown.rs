@@ -94,10 +94,12 @@ fn absent(record: &Record, contender: Contender) -> String {
 }
 
 fn section(page: &mut String, played: &Played, scenario: &Scenario, usual: usize) {
+    // Rounds of these alternate, so they are played together.
+    let only = if scenario.is_played_with(scenario) { "'hand-off-*'" } else { &played.id };
     let _ = write!(
         page,
-        "\n## ({}) {}\n\n`benches/peers/run --only {}`, commit `{}`, {}\n\n",
-        played.letter, played.title, played.id, played.commit, played.machine
+        "\n## ({}) {}\n\n`benches/peers/run --only {only}`, commit `{}`, {}\n\n",
+        played.letter, played.title, played.commit, played.machine
     );
     let rounds = played.cells.iter().map(|cell| cell.kept.len()).max().unwrap_or_default();
     if rounds < usual {
@@ -105,22 +107,19 @@ fn section(page: &mut String, played: &Played, scenario: &Scenario, usual: usize
     }
     let others = played.cells.iter().any(|cell| cell.contender != "bandog" && !cell.kept.is_empty());
     if scenario.once && others {
-        page.push_str("Everybody but bandog played one round, as a run takes five to ten minutes.\n\n");
+        page.push_str("Everybody but bandog, whose rounds are of five minutes, played one of two leases.\n\n");
     }
-    if scenario.section_us > 0 && scenario.stamps {
+    if scenario.section_us > 0 && scenario.play == "shared" {
         page.push_str(
             "A section is a sleep, which every runtime ends in its own time: *held on average* is what came of it.\n\n",
         );
     }
     if scenario.processes > 1 && scenario.floors.contains(&"tokio") {
-        page.push_str(
-            "tokio's mutex is one for each process, and there for its memory: two at once are no fault of it.\n\n",
-        );
+        page.push_str("tokio's mutex is one for each process, and there for its memory alone.\n\n");
     }
-    let main = scenario.main.unit();
     let [times, costs] = scenario.tables();
-    table(page, played, main, &times);
-    table(page, played, main, &costs);
+    table(page, played, scenario, &times);
+    table(page, played, scenario, &costs);
     for cell in played.cells.iter().filter(|cell| cell.error.is_some()) {
         let (label, error) = (&cell.contender, cell.error.as_deref().unwrap_or_default());
         let count = cell.figure("errors").map_or_else(|| "some".to_owned(), |errors| Unit::written(errors.median));
@@ -142,7 +141,8 @@ fn section(page: &mut String, played: &Played, scenario: &Scenario, usual: usize
 }
 
 /// One table: the first figure with its spread, then the others.
-fn table(page: &mut String, played: &Played, main: Unit, others: &[Unit]) {
+fn table(page: &mut String, played: &Played, scenario: &Scenario, others: &[Unit]) {
+    let main = scenario.main.unit();
     let others: Vec<Unit> = others.iter().copied().filter(|unit| has(played, *unit)).collect();
     if others.is_empty() {
         return;
@@ -156,12 +156,18 @@ fn table(page: &mut String, played: &Played, main: Unit, others: &[Unit]) {
             let _ = writeln!(page, "| {label} | {trouble} |{}", " |".repeat(others.len() + 1));
             continue;
         }
+        // A push has no line, a mutex in each process nothing but its weight, and a mark with next to nothing beyond it is no mark.
+        let tells = |unit: &Unit| {
+            let is_apart = cell.contender == "tokio" && scenario.processes > 1;
+            let is_push = cell.contender.starts_with("push");
+            cell.is_sampled(unit.name)
+                && !(is_push && unit.is_of_a_line())
+                && (!is_apart || unit.name == "kib_per_waiter")
+        };
         let spread = |value: Middle| {
             format!("{} ({} to {})", main.shown(value.median), main.shown(value.min), main.shown(value.max))
         };
-        let first = cell.figure(main.name).map_or_else(|| "none".to_owned(), spread);
-        // A push has no line.
-        let tells = |unit: &Unit| !(cell.contender.starts_with("push") && unit.is_of_a_line());
+        let first = cell.figure(main.name).filter(|_| tells(&main)).map_or_else(|| "none".to_owned(), spread);
         let shown = |unit: &Unit| {
             let value = cell.figure(unit.name).filter(|_| tells(unit));
             value.map_or_else(String::new, |value| unit.shown(value.median))

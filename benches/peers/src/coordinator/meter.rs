@@ -29,10 +29,11 @@ impl Reading {
         Self { at: now(), busy: busy_seconds(), own, server: process_seconds(server), clients }
     }
 
-    pub(crate) fn until(&self, later: &Self) -> Used {
-        let (clients, server) = (later.clients - self.clients, later.server - self.server);
-        let other = later.busy - self.busy - clients - server - (later.own - self.own);
-        Used { wall: (later.at - self.at) as f64 / 1e9, clients, server, other: other.max(0.0) }
+    /// `done` is what the contenders had used when their games were over; what they do for their reports is nobody else's.
+    pub(crate) fn until(&self, later: &Self, done: f64) -> Used {
+        let server = later.server - self.server;
+        let other = later.busy - self.busy - (later.clients - self.clients) - server - (later.own - self.own);
+        Used { wall: (later.at - self.at) as f64 / 1e9, clients: done - self.clients, server, other: other.max(0.0) }
     }
 }
 
@@ -49,7 +50,7 @@ fn busy_seconds() -> f64 {
 }
 
 /// User and system time of all threads, and of children that have ended: flock(1) is one.
-fn process_seconds(process: u32) -> f64 {
+pub(crate) fn process_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // Behind the name, which may hold anything.
     let words = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(4);

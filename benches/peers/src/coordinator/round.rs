@@ -1,6 +1,7 @@
 //! One run of one contender in one scenario: a fresh server, its processes, and what they and the kernel say.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,10 +13,15 @@ use serde::Deserialize;
 
 use crate::contenders::{Contender, Installed};
 use crate::delay;
-use crate::meter::{Reading, Used, memory_kib};
+use crate::meter::{Reading, Used, memory_kib, process_seconds};
 use crate::monitor::{Commands, Monitor};
 use crate::process::{Process, Trouble, pin};
 use crate::scenarios::Scenario;
+
+/// For what takes no time by itself. To look after a million locks takes some.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long one process is waited for before another is looked at.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// The line of one process.
 #[derive(Debug, Deserialize)]
@@ -53,8 +59,8 @@ pub(crate) struct Outcome {
     /// At the server, when they were weighed.
     pub(crate) keys: u64,
     pub(crate) server_bytes: u64,
-    /// Since when: of a crowd, when it had formed.
-    pub(crate) counted_from: u64,
+    /// When: of a crowd since it had formed, and until the first of the processes was over.
+    pub(crate) counted: Range<u64>,
 }
 
 impl Outcome {
@@ -79,7 +85,7 @@ impl Outcome {
     /// The acquisitions for which commands were counted.
     pub(crate) fn counted(&self, scenario: &Scenario) -> u64 {
         match scenario.is_crowded() {
-            true => self.stamps.iter().filter(|(_, stamp)| stamp.held > self.counted_from).count() as u64,
+            true => self.stamps.iter().filter(|(_, stamp)| self.counted.contains(&stamp.held)).count() as u64,
             false => self.acquisitions(),
         }
     }
@@ -104,7 +110,7 @@ pub(crate) fn play(
         Some(delay) => delay::start(server.port, Duration::from_micros(delay.into())).map_err(failed)?,
         None => server.port,
     };
-    let ms = scenario.ms / shorter;
+    let ms = scenario.ms(contender.id) / shorter;
     let length = Duration::from_millis(ms.into());
     let mut processes = Vec::new();
     for number in 0..scenario.processes {
@@ -114,21 +120,20 @@ pub(crate) fn play(
         command.env("TMPDIR", server.directory());
         processes.push(Process::start(command)?);
     }
-    for process in &processes {
-        process.ready(Duration::from_secs(scenario.patience.into()))?;
-        if scenario.apart {
-            process.pin(0);
-        }
-    }
-    if scenario.apart {
-        pin(service, 1);
+    let patience = Duration::from_secs(scenario.patience.into());
+    processes.iter().try_for_each(|process| process.ready(patience))?;
+    if scenario.pinned {
+        processes.iter().try_for_each(|process| pin(process.id(), 0))?;
+        pin(service, 1)?;
     }
     let monitor = counted.then(|| Monitor::start(&server.socket())).transpose().map_err(failed)?;
     let mut before_commands = monitor.as_ref().map(Monitor::seen);
     let ids: Vec<u32> = processes.iter().map(Process::id).collect();
     let before = Reading::take(service, &ids);
     processes.iter_mut().for_each(Process::go);
-    let start = now();
+    // The time of each process begins when all its tasks have.
+    let begun = processes.iter().map(|process| process.word("all", patience)).collect::<Result<Vec<_>, _>>()?;
+    let start = begun.into_iter().min().unwrap_or_else(now);
     let mut counted_from = 0;
     if let Some(monitor) = monitor.as_ref().filter(|_| scenario.is_crowded()) {
         sleep_until(start, length / 2);
@@ -139,11 +144,12 @@ pub(crate) fn play(
     let resident: f64 = ids.iter().map(|id| memory_kib(*id, "VmRSS")).sum();
     let weighed = now();
     let (keys, server_bytes) = if scenario.play == "hold" { weigh(&server).map_err(failed)? } else { (0, 0) };
-    let within = length + Duration::from_secs(60);
-    let lines = processes.iter().map(|process| process.line(within)).collect::<Result<Vec<_>, _>>()?;
-    let used = before.until(&Reading::take(service, &ids));
-    let commands = monitor.as_ref().map(|monitor| monitor.seen().since(before_commands.unwrap_or_default()));
-    let told = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Told>, _>>().map_err(failed)?;
+    let Ending { counted_until, commands, done } = Ending::wait(&processes, monitor.as_ref(), length + PATIENCE)?;
+    let used = before.until(&Reading::take(service, &ids), done);
+    let commands = commands.map(|commands| commands.since(before_commands.unwrap_or_default()));
+    let lines = processes.iter().map(|process| process.line(PATIENCE)).collect::<Result<Vec<_>, _>>()?;
+    let told = lines.iter().map(|(_, line)| serde_json::from_str(line));
+    let told = told.collect::<Result<Vec<Told>, _>>().map_err(failed)?;
     let peak_kib = ids.iter().map(|id| memory_kib(*id, "VmHWM")).sum();
     let grown_kib = resident - told.iter().map(|told| told.rss_before_kib).sum::<f64>();
     let complete = told.iter().map(|told| told.complete_ns).max().unwrap_or_default();
@@ -165,8 +171,43 @@ pub(crate) fn play(
         commands,
         keys,
         server_bytes,
-        counted_from,
+        counted: counted_from..counted_until,
     })
+}
+
+/// How a game ended.
+struct Ending {
+    /// The first of them was over.
+    counted_until: u64,
+    commands: Option<Commands>,
+    /// What the processors had done for each process when its game was over.
+    done: f64,
+}
+
+impl Ending {
+    /// Each is looked at when it says so: one that is slow to begin is also the last to end.
+    fn wait(processes: &[Process], monitor: Option<&Monitor>, within: Duration) -> Result<Self, Trouble> {
+        let mut ending = Self { counted_until: 0, commands: None, done: 0.0 };
+        let (mut running, until): (Vec<&Process>, _) = (processes.iter().collect(), now() + within.as_nanos() as u64);
+        while let Some(process) = running.first().copied() {
+            running.rotate_left(1);
+            let Some((at, word)) = process.next(LOOK)? else {
+                if now() > until {
+                    return Err(Trouble::Failed(format!("its game was not over after {} s", within.as_secs())));
+                }
+                continue;
+            };
+            if word != "done" {
+                return Err(Trouble::Failed(format!("not done, but {word:?}")));
+            }
+            running.pop();
+            ending.done += process_seconds(process.id());
+            if ending.counted_until == 0 {
+                (ending.counted_until, ending.commands) = (at, monitor.map(Monitor::seen));
+            }
+        }
+        Ok(ending)
+    }
 }
 
 /// How many keys there are at a server, and what it has in memory.
@@ -182,7 +223,11 @@ fn failed(error: impl std::fmt::Display) -> Trouble {
 
 fn words(scenario: &Scenario, contender: Contender, port: u16, process: usize, ms: u32) -> Vec<String> {
     // A virtual machine compiles as it goes, and gets the time for it.
-    let warm_ms = if contender.language == "java" { 3_000 } else { 300 };
+    let warm_ms = match contender.language {
+        "java" => 15_000,
+        "node" => 2_000,
+        _ => 300,
+    };
     vec![
         format!("peer={}", contender.id),
         format!("play={}", scenario.play),

@@ -34,18 +34,20 @@ pub(crate) struct Scenario {
     pub(crate) ms: u32,
     /// One way, through a proxy.
     pub(crate) delay_us: Option<u32>,
-    /// Clients on one processor, the server on the other: left alone they sometimes share one, where a request takes a third of the time.
-    pub(crate) apart: bool,
+    /// All clients on one processor, the server on the other: left alone they sometimes share one, where a request takes a third of the
+    /// time and a hand-off two thirds.
+    pub(crate) pinned: bool,
     pub(crate) stamps: bool,
     /// Whether a run of its own counts the commands of an acquisition.
     pub(crate) counts: bool,
-    /// Whether everybody but bandog plays one round instead of all of them.
+    /// Whether everybody but bandog plays one round instead of all of them, and of two leases.
     pub(crate) once: bool,
     /// Seconds until everybody must be ready.
     pub(crate) patience: u32,
     /// What is beneath every lock here.
     pub(crate) floors: &'static [&'static str],
-    pub(crate) locks: &'static [&'static str],
+    pub(crate) ours: &'static [&'static str],
+    pub(crate) peers: &'static [&'static str],
 }
 
 const PLAIN: Scenario = Scenario {
@@ -61,19 +63,18 @@ const PLAIN: Scenario = Scenario {
     step_us: 0,
     ms: 1_000,
     delay_us: None,
-    apart: false,
+    pinned: false,
     stamps: false,
     counts: true,
     once: false,
     patience: 60,
     floors: &[],
-    locks: LOCKS,
+    ours: &["bandog", "bandog-fair"],
+    peers: PEERS,
 };
 
-/// Everybody with a lock that can be waited for.
-const LOCKS: &[&str] = &[
-    "bandog",
-    "bandog-fair",
+/// Everybody else with a lock that can be waited for.
+const PEERS: &[&str] = &[
     "rslock",
     "rlock",
     "async-redis-lock",
@@ -84,34 +85,11 @@ const LOCKS: &[&str] = &[
     "python-redis-lock",
     "redlock",
 ];
-/// The same for a lock that is free, where being fair makes no difference, but dropping a guard does: nobody waits for its
-/// release.
-const FREE: &[&str] = &[
-    "bandog",
-    "bandog-dropped",
-    "rslock",
-    "rlock",
-    "async-redis-lock",
-    "redisson",
-    "redisson-fair",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
-/// Everybody with a lock that readers share, or can be used by readers one after the other.
-const READERS: &[&str] = &[
-    "bandog",
-    "bandog-fair",
-    "rlock",
-    "redisson-rw",
-    "rslock",
-    "async-redis-lock",
-    "redsync",
-    "redis-py",
-    "python-redis-lock",
-    "redlock",
-];
+/// The same, for a lock that readers share; who has none says so.
+const READERS: &[&str] =
+    &["rlock", "redisson-rw", "rslock", "async-redis-lock", "redsync", "redis-py", "python-redis-lock", "redlock"];
+/// Of a lock that is free, being fair makes no difference, but dropping a guard does: nobody waits for its release.
+const FREE: &[&str] = &["bandog", "bandog-dropped"];
 
 const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenario {
     // Everybody holds for 2 ms, so that all others stand in line again, and comes back a millisecond after it left.
@@ -130,25 +108,47 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
     }
 }
 
+/// The same where nobody shares a processor with the server, for those whose ratios are bars.
+const fn pinned(id: &'static str, title: &'static str, tasks: usize) -> Scenario {
+    let floors = &["push", "push-raw-each", "push-raw"];
+    Scenario { pinned: true, floors, peers: &["redisson", "redisson-fair"], ..hand_off(id, title, tasks) }
+}
+
 const fn delayed(id: &'static str, title: &'static str, delay_us: u32) -> Scenario {
-    Scenario { id, letter: 'j', title, delay_us: Some(delay_us), floors: &["raw", "bare"], locks: FREE, ..PLAIN }
+    Scenario { id, letter: 'j', title, delay_us: Some(delay_us), floors: &["raw", "bare"], ours: FREE, ..PLAIN }
 }
 
 const fn held(id: &'static str, title: &'static str, tasks: usize, ms: u32, patience: u32) -> Scenario {
-    Scenario { id, letter: 'g', title, play: "hold", main: Main::Cores, tasks, ms, patience, counts: false, ..PLAIN }
+    Scenario {
+        id,
+        letter: 'g',
+        title,
+        play: "hold",
+        main: Main::Cores,
+        tasks,
+        ms,
+        patience,
+        counts: false,
+        // Held and not waited for, it makes no difference how it was asked for or is left.
+        ours: &["bandog"],
+        ..PLAIN
+    }
 }
 
 const SHARING: Scenario = Scenario { play: "shared", main: Main::Rate, ms: 3_000, stamps: true, ..PLAIN };
 
+/// In which everybody renews at least twice, or once and at the very end.
+const TWO_LEASES_MS: u32 = 60_000;
+
 /// In the order in which they are played.
-pub(crate) const ALL: [Scenario; 18] = [
+pub(crate) const ALL: [Scenario; 22] = [
     Scenario {
         id: "pair",
         title: "a free lock, one task",
         ms: 3_000,
-        apart: true,
-        floors: &["raw", "bare", "flock", "flock-syscall", "tokio"],
-        locks: FREE,
+        pinned: true,
+        floors: &["raw", "raw-awake", "bare", "flock", "flock-syscall", "tokio"],
+        ours: FREE,
         ..PLAIN
     },
     Scenario {
@@ -183,6 +183,10 @@ pub(crate) const ALL: [Scenario; 18] = [
     hand_off("hand-off-10", "hand-off between 2 processes, 10 wait", 11),
     hand_off("hand-off-100", "hand-off between 2 processes, 100 wait", 101),
     hand_off("hand-off-1000", "hand-off between 2 processes, 1,000 wait", 1_001),
+    pinned("hand-off-2-pinned", "hand-off between 2 processes, pinned, 2 wait", 3),
+    pinned("hand-off-10-pinned", "hand-off between 2 processes, pinned, 10 wait", 11),
+    pinned("hand-off-100-pinned", "hand-off between 2 processes, pinned, 100 wait", 101),
+    pinned("hand-off-1000-pinned", "hand-off between 2 processes, pinned, 1,000 wait", 1_001),
     Scenario {
         id: "names-64",
         letter: 'b',
@@ -191,7 +195,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         ms: 3_000,
         tasks: 64,
         floors: &["pipelined", "bare", "tokio"],
-        locks: FREE,
+        ours: FREE,
         ..PLAIN
     },
     Scenario {
@@ -202,7 +206,7 @@ pub(crate) const ALL: [Scenario; 18] = [
         ms: 3_000,
         tasks: 512,
         floors: &["pipelined", "bare", "tokio"],
-        locks: FREE,
+        ours: FREE,
         ..PLAIN
     },
     Scenario { id: "reenter", letter: 'f', title: "re-entry", play: "reenter", ..PLAIN },
@@ -215,8 +219,9 @@ pub(crate) const ALL: [Scenario; 18] = [
         tasks: 16,
         section_us: 1_000,
         ms: 3_000,
+        stamps: true,
         floors: &["tokio"],
-        locks: READERS,
+        peers: READERS,
         ..PLAIN
     },
     Scenario {
@@ -261,7 +266,7 @@ impl Scenario {
 
     /// Everybody who plays: the floors first.
     pub(crate) fn who(&self) -> impl Iterator<Item = &'static str> {
-        self.floors.iter().chain(self.locks).copied()
+        self.floors.iter().chain(self.ours).chain(self.peers).copied()
     }
 
     /// Whether rounds of the one alternate with rounds of the other: what a hand-off takes with more waiters is compared, and the
@@ -272,7 +277,16 @@ impl Scenario {
 
     /// How many of the rounds a contender plays.
     pub(crate) fn rounds(&self, contender: &str, usual: usize) -> usize {
-        if self.once && contender != "bandog" { 1 } else { usual }
+        if self.is_short_for(contender) { 1 } else { usual }
+    }
+
+    /// How long a contender plays.
+    pub(crate) fn ms(&self, contender: &str) -> u32 {
+        if self.is_short_for(contender) { TWO_LEASES_MS } else { self.ms }
+    }
+
+    fn is_short_for(&self, contender: &str) -> bool {
+        self.once && contender != "bandog"
     }
 
     /// How many tasks a process has.
@@ -281,7 +295,7 @@ impl Scenario {
     }
 }
 
-/// Only when it is asked for, by name or with all: a run takes five to ten minutes, and all rounds of everybody would take hours.
+/// Only when it is asked for, by name or with all: a run of bandog takes five minutes, and as much of everybody would take hours.
 pub(crate) const LARGEST: Scenario =
     Scenario { once: true, ..held("held-1000000", "1,000,000 locks held", 1_000_000, 300_000, 900) };
 
@@ -302,12 +316,16 @@ mod tests {
     fn rounds_of_hand_offs_alternate_and_of_nothing_else() {
         let groups = ALL.chunk_by(Scenario::is_played_with).filter(|group| group.len() > 1);
         let together: Vec<Vec<&str>> = groups.map(|group| group.iter().map(|one| one.id).collect()).collect();
-        assert_eq!(together, [["hand-off-2", "hand-off-10", "hand-off-100", "hand-off-1000"]]);
+        let [sizes, pinned] =
+            ["", "-pinned"].map(|how| ["2", "10", "100", "1000"].map(|size| format!("hand-off-{size}{how}")));
+        assert_eq!(together, [[sizes, pinned].concat()]);
     }
 
     #[test]
-    fn a_million_locks_are_held_by_others_once() {
-        assert_eq!(["bandog", "bandog-fair", "redisson"].map(|who| LARGEST.rounds(who, 5)), [5, 1, 1]);
+    fn a_million_locks_are_held_by_others_once_and_for_two_leases() {
+        assert_eq!(["bandog", "redisson"].map(|who| LARGEST.rounds(who, 5)), [5, 1]);
+        assert_eq!(["bandog", "redisson"].map(|who| LARGEST.ms(who)), [300_000, TWO_LEASES_MS]);
         assert!(ALL.iter().all(|scenario| scenario.rounds("redisson", 5) == 5));
+        assert!(ALL.iter().all(|scenario| scenario.ms("redisson") == scenario.ms));
     }
 }

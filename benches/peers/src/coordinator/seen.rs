@@ -32,10 +32,10 @@ impl<'a> Seen<'a> {
         self.cells(scenario).iter().find(|cell| cell.contender == who)
     }
 
-    /// Whether all scenarios that begin so were played on the same one.
-    pub(crate) fn is_of_one_machine(&self, begin: &str) -> bool {
+    /// Whether all these scenarios were played on the same one.
+    pub(crate) fn is_of_one_machine(&self, scenarios: &[String]) -> bool {
         let mut machines =
-            self.0.scenarios.iter().filter(|played| played.id.starts_with(begin)).map(|one| &one.machine);
+            self.0.scenarios.iter().filter(|played| scenarios.contains(&played.id)).map(|one| &one.machine);
         machines.next().is_none_or(|first| machines.all(|other| other == first))
     }
 

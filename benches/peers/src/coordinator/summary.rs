@@ -39,6 +39,8 @@ fn text(record: &Record, folder: &str) -> String {
         others.len()
     );
     tables::wins(&mut page, first);
+    page.push_str("\n### What was played\n\n");
+    tables::played(&mut page, record);
     page.push_str("\n### Plots\n\nThe first figure of each scenario as a ratio to its floor, and to bandog.\n\n");
     for played in &record.scenarios {
         let _ = writeln!(page, "![{}]({folder}/{}.svg)", played.title, played.id);
@@ -60,7 +62,14 @@ mod tests {
     #[test]
     fn it_has_the_bars_the_wins_and_the_plots() {
         let text = text(&Record::empty(), "peers");
-        for title in ["### The bars", "### Where a peer wins", "### Plots", "took 1 minutes", "not played"] {
+        for title in [
+            "### The bars",
+            "### Where a peer wins",
+            "### What was played",
+            "### Plots",
+            "took 1 minutes",
+            "not played",
+        ] {
             assert!(text.contains(title), "{title}");
         }
     }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::record::Record;
+use crate::record::{Played, Record};
 use crate::target::Target;
 use crate::targets;
 use crate::wins::Win;
 
 /// Every bar that was asked for, with its verdict.
 pub(crate) fn bars(page: &mut String, record: &Record) {
-    page.push_str("| | | bar | | rounds | |\n|---|---|---|---|---|---|\n");
+    page.push_str("| | | bar | median | smallest to largest | verdict |\n|---|---|---|---|---|---|\n");
     for target in targets::asked(record) {
         let Target { letter, what, .. } = &target;
         let (bar, shown, spread, verdict) = (target.bar(), target.shown(), target.spread(), target.verdict());
@@ -17,9 +17,24 @@ pub(crate) fn bars(page: &mut String, record: &Record) {
     }
 }
 
+/// What was played, of which commit, where, and how often.
+pub(crate) fn played(page: &mut String, record: &Record) {
+    page.push_str(
+        "| scenario | commit | machine | runs kept | dropped | without figures |\n|---|---|---|---|---|---|\n",
+    );
+    for played in &record.scenarios {
+        let Played { id, commit, machine, cells, .. } = played;
+        let kept: usize = cells.iter().map(|cell| cell.kept.len()).sum();
+        let dropped: usize = cells.iter().map(|cell| cell.dropped.len()).sum();
+        let without: Vec<&str> =
+            cells.iter().filter(|cell| cell.kept.is_empty()).map(|cell| cell.contender.as_str()).collect();
+        let _ = writeln!(page, "| `{id}` | `{commit}` | {machine} | {kept} | {dropped} | {} |", without.join(", "));
+    }
+}
+
 /// What was not asked for, without a verdict.
 pub(crate) fn beside(page: &mut String, record: &Record) {
-    page.push_str("| | | | rounds |\n|---|---|---|---|\n");
+    page.push_str("| | | median | smallest to largest |\n|---|---|---|---|\n");
     for target in targets::beside(record) {
         let Target { letter, what, .. } = &target;
         let _ = writeln!(page, "| ({letter}) | {what} | {} | {} |", target.shown(), target.spread());
@@ -27,9 +42,9 @@ pub(crate) fn beside(page: &mut String, record: &Record) {
 }
 
 pub(crate) fn wins<'a>(page: &mut String, wins: impl IntoIterator<Item = &'a Win>) {
-    page.push_str("| scenario | figure | peer | theirs | behind it | |\n|---|---|---|---|---|---|\n");
+    page.push_str("| scenario | figure | peer | theirs | behind it | how sure |\n|---|---|---|---|---|---|\n");
     for win in wins {
-        let all = if win.all { "" } else { ", of this one alone" };
+        let all = if win.all { "" } else { ", of this variant only" };
         let Win { scenario, figure, peer, theirs, ours, how, .. } = win;
         let _ = writeln!(page, "| {scenario} | {figure} | {peer} | {theirs} | {ours} | {how}{all} |");
     }

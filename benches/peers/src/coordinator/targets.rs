@@ -1,25 +1,23 @@
 //! The bars that were set before anything was measured, and what the record says of each; and beside them what helps to judge it.
 
 use crate::figures::Middle;
+use crate::hand_offs;
 use crate::record::Record;
 use crate::seen::Seen;
 use crate::target::{Target, Wanted, bar, note};
 use crate::unit::{COMMANDS, COMMANDS_EACH_HAND_OFF};
 
-/// With so many a hand-off is played.
-const WAITERS: [&str; 4] = ["2", "10", "100", "1000"];
 const RATE: &str = "per_second";
 const PAIR: &str = "pair_p50_us";
-const HAND_OFF: &str = "hand_off_p50_us";
 
 /// Those that were asked for, in the order of the letters.
 pub(crate) fn asked(record: &Record) -> Vec<Target> {
     sorted(all(record).into_iter().filter(|target| target.is_asked()))
 }
 
-/// Those that were not.
+/// Those that were not, where there is something to tell.
 pub(crate) fn beside(record: &Record) -> Vec<Target> {
-    sorted(all(record).into_iter().filter(|target| !target.is_asked()))
+    sorted(all(record).into_iter().filter(|target| !target.is_asked() && target.seen.value.is_some()))
 }
 
 fn sorted(targets: impl Iterator<Item = Target>) -> Vec<Target> {
@@ -30,7 +28,7 @@ fn sorted(targets: impl Iterator<Item = Target>) -> Vec<Target> {
 
 fn all(record: &Record) -> Vec<Target> {
     let seen = Seen(record);
-    [free(&seen), contended(&seen), handed_over(&seen), many(&seen)].into_iter().flatten().collect()
+    [free(&seen), contended(&seen), hand_offs::targets(&seen), many(&seen)].into_iter().flatten().collect()
 }
 
 fn less(one: f64, other: f64) -> bool {
@@ -46,6 +44,7 @@ fn free(seen: &Seen<'_>) -> Vec<Target> {
     vec![
         bar('a', "pair, times the raw floor", Wanted::AtMost(1.15), seen.ratio("pair", PAIR, "bandog", "raw")),
         bar('a', "pair, times the best peer", Wanted::Below(1.0), seen.over_peers("pair", PAIR, "bandog", less)),
+        note('a', "pair, times a raw client that never sleeps", seen.ratio("pair", PAIR, "bandog", "raw-awake")),
         note('a', "guards dropped: pair, times the best peer", seen.over_peers("pair", PAIR, "bandog-dropped", less)),
         bar(
             'b',
@@ -61,7 +60,7 @@ fn free(seen: &Seen<'_>) -> Vec<Target> {
         ),
         note('b', "64 tasks, times bare redis-rs", seen.ratio("names-64", RATE, "bandog", "bare")),
         note('b', "64 tasks, times the best peer", seen.over_peers("names-64", RATE, "bandog", more)),
-        bar('f', "re-entry, commands each", Wanted::AtMost(0.001), seen.value("reenter", COMMANDS, "bandog")),
+        bar('f', "re-entry, commands each", Wanted::AtMost(0.0), seen.value("reenter", COMMANDS, "bandog")),
         bar('f', "re-entry, ns", Wanted::AtMost(200.0), seen.value("reenter", PAIR, "bandog").map(nanos)),
         note(
             'f',
@@ -96,58 +95,6 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
     ]
 }
 
-fn handed_over(seen: &Seen<'_>) -> Vec<Target> {
-    // A floor that hands over as often as the lock does: the longer a machine has had nothing to do, the later it wakes.
-    let kinds =
-        [("bandog-fair", "fair", ["push-raw-each"].as_slice()), ("bandog", "unfair", &["push-turns", "push-raw"])];
-    let mut all = Vec::new();
-    for (who, kind, floors) in kinds {
-        for waiters in WAITERS {
-            let scenario = format!("hand-off-{waiters}");
-            let times = |who: &str, other: &str| seen.ratio(&scenario, HAND_OFF, who, other);
-            let what = format!("{waiters} wait, {kind}: hand-off, times publish → push");
-            all.push(bar('e', what, Wanted::AtMost(1.3), times(who, "push")));
-            for floor in floors {
-                let name = floor_named(floor);
-                all.push(note('e', format!("{waiters} wait, {kind}: hand-off, times {name}"), times(who, floor)));
-                all.push(note('e', format!("{waiters} wait: {name}, times publish → push"), times(floor, "push")));
-                if ["2", "100"].contains(&waiters) {
-                    let what = format!("{waiters} wait: {name}, times faster than Redisson");
-                    all.push(note('e', what, times("redisson", floor)));
-                }
-            }
-            let faster = || times("redisson", who);
-            let what = format!("{waiters} wait, {kind}: times faster than Redisson");
-            all.extend(match waiters {
-                "2" => Some(bar('e', what, Wanted::AtLeast(2.0), faster())),
-                "100" => Some(bar('e', what, Wanted::AtLeast(5.0), faster())),
-                _ => None,
-            });
-        }
-        // Microseconds of different machines are not compared.
-        let grown = growth(seen, who).filter(|_| seen.is_of_one_machine("hand-off-"));
-        all.push(bar('e', format!("2 to 1,000 wait, {kind}: slowest over fastest"), Wanted::AtMost(1.3), grown));
-    }
-    all.push(note('e', "2 to 1,000 wait: slowest over fastest publish → push", growth(seen, "push")));
-    all
-}
-
-fn floor_named(floor: &str) -> &'static str {
-    match floor {
-        "push-turns" => "publish → push after turns as long",
-        "push-raw" => "a raw push after turns as long",
-        _ => "a raw push",
-    }
-}
-
-/// Of medians: rounds of different scenarios are not of one minute.
-fn growth(seen: &Seen<'_>, who: &str) -> Option<Middle> {
-    let medians = WAITERS.iter().map(|waiters| seen.value(&format!("hand-off-{waiters}"), HAND_OFF, who));
-    let medians = medians.map(|middle| Some(middle?.median)).collect::<Option<Vec<f64>>>()?;
-    let edge = |better: fn(f64, f64) -> f64| medians.iter().copied().reduce(better);
-    Some(Middle::one(edge(f64::max)? / edge(f64::min)?))
-}
-
 fn many(seen: &Seen<'_>) -> Vec<Target> {
     let held = |name: &str| seen.value("held-1000000", name, "bandog");
     let waits = |name: &str, who: &str| seen.value("waiters-10000", name, who);
@@ -180,6 +127,7 @@ fn many(seen: &Seen<'_>) -> Vec<Target> {
 mod tests {
     use super::*;
     use crate::figures::Figures;
+    use crate::hand_offs::HAND_OFF;
     use crate::record::{Cell, Played};
 
     /// A record of one scenario, with one figure of everybody.

@@ -6,12 +6,15 @@ import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.LongAccumulator;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.redisson.Redisson;
+import org.redisson.api.RFuture;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
@@ -21,12 +24,18 @@ public final class Contender {
     static final BufferedReader INPUT = new BufferedReader(new InputStreamReader(System.in));
     static final Map<String, String> GAME = new HashMap<>();
     static RedissonClient client;
+    // One of each for all tasks: each with its own, they would weigh more than their locks.
+    static Histogram waits = new Histogram(), pairs = new Histogram();
+    static volatile boolean over;
 
     public static void main(String[] words) throws Exception {
         for (String word : words) GAME.put(word.split("=", 2)[0], word.split("=", 2)[1]);
         Config config = new Config();
         // As the documentation connects to one server; pools, watchdog (30 s) and timeouts as they come.
-        config.useSingleServer().setAddress(GAME.get("url"));
+        var server = config.useSingleServer().setAddress(GAME.get("url"));
+        // Each thread that waits for a fair lock subscribes to a channel of its own; more of them than fit into the pool fail.
+        int needed = number("tasks") / server.getSubscriptionConnectionPoolSize() + 2;
+        server.setSubscriptionsPerConnection(Math.max(server.getSubscriptionsPerConnection(), needed));
         client = Redisson.create(config);
         switch (GAME.get("play")) {
             case "hold" -> hold();
@@ -50,44 +59,60 @@ public final class Contender {
     }
 
     static void play() throws Exception {
-        boolean own = GAME.get("play").equals("pairs");
-        // The virtual machine compiles what it runs often: it gets longer to warm up than the others.
-        Tally spare = new Tally();
-        turns(locks("warm:" + GAME.get("process")), 0, 0, spare, System.nanoTime() + number("warm_ms") * 1_000_000L);
+        warm();
         // What only the game needs is there before anything is weighed.
         List<Tally> tallies = new ArrayList<>();
         for (int task = 0; task < number("tasks"); task++) tallies.add(new Tally());
         long rss = residentKib();
         long start = ready();
         for (int task = 0; task < number("tasks"); task++) {
-            RLock[] locks = locks(own ? GAME.get("name") + ":" + GAME.get("process") + ":" + task : GAME.get("name"));
-            Tally tally = tallies.get(task);
-            Thread thread = new Thread(null, () -> turns(locks, number("section_us"), number("pause_us"), tally, Long.MAX_VALUE), "task", 256 * 1024);
-            thread.setDaemon(true);
-            thread.start();
+            begin(GAME.get("name"), task, number("section_us"), number("pause_us"), tallies.get(task), Long.MAX_VALUE);
             pause(number("step_us"));
         }
         long complete = System.nanoTime();
+        say("all");
         Thread.sleep(number("ms"));
-        tell(rss, start, complete, tallies, 0);
+        tell(rss, start, complete, done(), tallies, 0);
+    }
+
+    /** Plays for nothing on another name, with the others: the virtual machine compiles what runs often, and a free lock runs little of the game. */
+    static void warm() throws InterruptedException {
+        long until = System.nanoTime() + number("warm_ms") * 1_000_000L;
+        List<Thread> threads = new ArrayList<>();
+        for (int task = 0; task < Math.min(number("tasks"), 8); task++) threads.add(begin("warm", task, 0, 0, new Tally(), until));
+        for (Thread thread : threads) thread.join();
+        forget();
+    }
+
+    static void forget() {
+        waits = new Histogram();
+        pairs = new Histogram();
+    }
+
+    static Thread begin(String name, int task, int section, int pause, Tally tally, long until) {
+        RLock[] locks = locks(GAME.get("play").equals("pairs") ? name + ":" + GAME.get("process") + ":" + task : name);
+        Thread thread = new Thread(null, () -> turns(locks, section, pause, tally, until), "task", 256 * 1024);
+        thread.setDaemon(true);
+        thread.start();
+        return thread;
     }
 
     static void turns(RLock[] locks, int section, int pause, Tally tally, long until) {
         for (int turn = 0; System.nanoTime() < until; turn++) {
-            RLock lock = locks[locks.length > 1 && turn % 10 == 9 ? 1 : 0];
-            long asked = tally.asked = System.nanoTime();
+            boolean reads = locks.length > 1 && turn % 10 != 9;
+            RLock lock = locks[reads ? 0 : locks.length - 1];
+            long asked = tally.asks();
             try {
                 lock.lock();
                 long held = System.nanoTime();
                 pause(section);
                 long left = System.nanoTime();
                 lock.unlock();
-                tally.held(asked, held, left);
+                tally.held(asked, held, left, reads);
             } catch (Exception error) {
                 tally.failed(error);
                 pause(1000);
             }
-            tally.asked = 0;
             pause(pause);
         }
     }
@@ -103,19 +128,23 @@ public final class Contender {
     static void reenter() throws Exception {
         RLock lock = locks(GAME.get("name"))[0];
         lock.lock();
+        again(lock, new Tally(), System.nanoTime() + number("warm_ms") * 1_000_000L);
+        forget();
         Tally tally = new Tally();
-        Runnable once = () -> {
+        long rss = residentKib();
+        long start = ready();
+        say("all");
+        again(lock, tally, start + number("ms") * 1_000_000L);
+        tell(rss, start, start, done(), List.of(tally), 0);
+    }
+
+    static void again(RLock lock, Tally tally, long until) {
+        while (System.nanoTime() < until) {
             long before = System.nanoTime();
             lock.lock();
             lock.unlock();
             tally.pair(System.nanoTime() - before);
-        };
-        for (long end = System.nanoTime() + number("warm_ms") * 1_000_000L; System.nanoTime() < end; ) once.run();
-        tally.clear();
-        long rss = residentKib();
-        long start = ready();
-        for (long end = start + number("ms") * 1_000_000L; System.nanoTime() < end; ) once.run();
-        tell(rss, start, start, List.of(tally), 0);
+        }
     }
 
     static void hold() throws Exception {
@@ -129,105 +158,124 @@ public final class Contender {
             tally.count++;
         }
         long start = ready();
+        say("all");
         Thread.sleep(number("ms"));
-        long lost = locks.stream().filter(lock -> !lock.isHeldByCurrentThread()).count();
-        tell(rss, start, start, List.of(tally), lost);
+        tell(rss, start, start, done(), List.of(tally), lost(locks));
+    }
+
+    static long lost(List<RLock> locks) {
+        long thread = Thread.currentThread().getId(), lost = 0;
+        // A thousand questions at a time: with one after the other, a million would take minutes.
+        for (int first = 0; first < locks.size(); first += 1000) {
+            List<RFuture<Boolean>> answers = new ArrayList<>();
+            for (RLock lock : locks.subList(first, Math.min(first + 1000, locks.size()))) answers.add(lock.isHeldByThreadAsync(thread));
+            for (RFuture<Boolean> held : answers) if (!held.toCompletableFuture().join()) lost++;
+        }
+        return lost;
+    }
+
+    static void say(String line) {
+        System.out.println(line);
+        System.out.flush();
     }
 
     static long ready() throws IOException {
-        System.out.println("ready");
+        say("ready");
         INPUT.readLine();
         return System.nanoTime();
     }
 
+    /** From here on nothing counts; the tasks go on. */
+    static long done() {
+        over = true;
+        long end = System.nanoTime();
+        say("done");
+        return end;
+    }
+
     static long residentKib() throws IOException {
+        // What is garbage by now is not what the game is weighed against.
+        System.gc();
         String line = Files.readAllLines(Path.of("/proc/self/status")).stream().filter(l -> l.startsWith("VmRSS:")).findFirst().orElse("VmRSS: 0 kB");
         return Long.parseLong(line.replaceAll("\\D", ""));
     }
 
-    static void tell(long rss, long start, long complete, List<Tally> tallies, long lost) throws Exception {
-        long end = System.nanoTime();
-        Tally all = new Tally();
+    static void tell(long rss, long start, long complete, long end, List<Tally> tallies, long lost) throws Exception {
         List<Long> counts = new ArrayList<>();
-        long still = 0;
+        List<long[]> stamps = new ArrayList<>();
+        long still = 0, errors = 0;
+        String first = null;
         for (Tally tally : tallies) {
             synchronized (tally) {
                 counts.add(tally.count);
-                all.merge(tally);
+                stamps.addAll(tally.stamps);
+                errors += tally.errors;
+                if (first == null) first = tally.error;
                 if (tally.asked != 0) still = Math.max(still, end - tally.asked);
             }
         }
         if (GAME.containsKey("stamps")) {
-            ByteBuffer bytes = ByteBuffer.allocate(all.stamps.size() * 24).order(ByteOrder.LITTLE_ENDIAN);
-            for (long[] stamp : all.stamps) for (long number : stamp) bytes.putLong(number);
+            ByteBuffer bytes = ByteBuffer.allocate(stamps.size() * 24).order(ByteOrder.LITTLE_ENDIAN);
+            for (long[] stamp : stamps) for (long number : stamp) bytes.putLong(number);
             Files.write(Path.of(GAME.get("stamps")), bytes.array());
         }
-        String error = all.error == null ? "null" : "\"" + all.error.replaceAll("[^ -!#-\\[\\]-~]", " ") + "\"";
-        System.out.printf("{\"version\":\"Redisson %s\",\"rss_before_kib\":%d,\"elapsed_ns\":%d,\"complete_ns\":%d,\"acquisitions\":%s,"
+        String error = first == null ? "null" : "\"" + first.replaceAll("[^ -!#-\\[\\]-~]", " ") + "\"";
+        System.out.printf("{\"version\":\"Redisson %s, Java %s\",\"rss_before_kib\":%d,\"elapsed_ns\":%d,\"complete_ns\":%d,\"acquisitions\":%s,"
             + "\"wait\":%s,\"wait_max_ns\":%d,\"pair\":%s,\"pair_max_ns\":%d,\"still_waiting_ns\":%d,\"errors\":%d,\"error\":%s,\"lost\":%d}%n",
-            Redisson.class.getPackage().getImplementationVersion(), rss, end - start, complete, counts, all.wait.json(), all.wait.max,
-            all.pair.json(), all.pair.max, still, all.errors, error, lost);
+            Redisson.class.getPackage().getImplementationVersion(), System.getProperty("java.version"), rss, end - start, complete, counts,
+            waits.json(), waits.max.get(), pairs.json(), pairs.max.get(), still, errors, error, lost);
+        System.out.flush();
         INPUT.readLine();
     }
 
     /** Counts in buckets that grow with the value. */
     static final class Histogram {
-        final long[] counts = new long[128 * 58];
-        long max;
+        final AtomicLongArray counts = new AtomicLongArray(128 * 58);
+        final LongAccumulator max = new LongAccumulator(Math::max, 0);
 
         void add(long value) {
             int e = Math.max(0, 64 - Long.numberOfLeadingZeros(value) - 8);
-            counts[128 * e + (int) (value >> e)]++;
-            max = Math.max(max, value);
-        }
-
-        void merge(Histogram other) {
-            for (int bucket = 0; bucket < counts.length; bucket++) counts[bucket] += other.counts[bucket];
-            max = Math.max(max, other.max);
+            counts.incrementAndGet(128 * e + (int) (value >> e));
+            max.accumulate(value);
         }
 
         String json() {
-            return java.util.stream.IntStream.range(0, counts.length).filter(bucket -> counts[bucket] > 0)
-                .mapToObj(bucket -> "\"" + bucket + "\":" + counts[bucket]).collect(Collectors.joining(",", "{", "}"));
+            return IntStream.range(0, counts.length()).filter(bucket -> counts.get(bucket) > 0)
+                .mapToObj(bucket -> "\"" + bucket + "\":" + counts.get(bucket)).collect(Collectors.joining(",", "{", "}"));
         }
     }
 
     /** What one task has done so far. */
     static final class Tally {
-        final Histogram wait = new Histogram(), pair = new Histogram();
         final List<long[]> stamps = new ArrayList<>();
-        volatile long asked;
-        long count, errors;
+        long asked, count, errors;
         String error;
+
+        synchronized long asks() {
+            long now = System.nanoTime();
+            if (!over) asked = now;
+            return now;
+        }
 
         synchronized void pair(long nanos) {
             count++;
-            pair.add(nanos);
+            pairs.add(nanos);
         }
 
-        synchronized void held(long asked, long held, long left) {
+        synchronized void held(long asked, long held, long left, boolean reads) {
+            if (over) return;
+            this.asked = 0;
             pair(System.nanoTime() - asked);
-            wait.add(held - asked);
-            if (GAME.containsKey("stamps") && stamps.size() < 200_000 / number("tasks")) stamps.add(new long[] {asked, held, left});
+            waits.add(held - asked);
+            if (GAME.containsKey("stamps") && stamps.size() < 200_000 / number("tasks"))
+                stamps.add(new long[] {reads ? asked | Long.MIN_VALUE : asked, held, left});
         }
 
         synchronized void failed(Exception failure) {
+            if (over) return;
+            asked = 0;
             errors++;
             if (error == null) error = failure.toString();
-        }
-
-        synchronized void clear() {
-            count = 0;
-            Arrays.fill(pair.counts, 0);
-            pair.max = 0;
-        }
-
-        void merge(Tally other) {
-            wait.merge(other.wait);
-            pair.merge(other.pair);
-            stamps.addAll(other.stamps);
-            errors += other.errors;
-            if (error == null) error = other.error;
         }
     }
 }

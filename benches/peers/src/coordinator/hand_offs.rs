@@ -1,0 +1,95 @@
+//! The bars of hand-offs between processes, called by [`targets`](crate::targets): of the fair and the unfair lock, where the system puts
+//! everybody and where it may not.
+
+use crate::figures::Middle;
+use crate::seen::Seen;
+use crate::target::{Target, Wanted, bar, note};
+
+pub(crate) const HAND_OFF: &str = "hand_off_p50_us";
+
+/// With so many it is played.
+const WAITERS: [&str; 4] = ["2", "10", "100", "1000"];
+/// So many times faster than Redisson it is to be.
+const FASTER: [(&str, f64); 2] = [("2", 2.0), ("100", 5.0)];
+const KINDS: [(&str, &str); 2] = [("bandog-fair", "fair"), ("bandog", "unfair")];
+
+pub(crate) fn targets(seen: &Seen<'_>) -> Vec<Target> {
+    let layouts = [Layout { seen, suffix: "", how: "" }, Layout { seen, suffix: "-pinned", how: "pinned, " }];
+    layouts.iter().flat_map(|layout| [layout.bars(), layout.notes()]).flatten().collect()
+}
+
+/// Who may run where.
+struct Layout<'a> {
+    seen: &'a Seen<'a>,
+    /// Of the scenarios.
+    suffix: &'static str,
+    how: &'static str,
+}
+
+impl Layout<'_> {
+    fn scenario(&self, waiters: &str) -> String {
+        format!("hand-off-{waiters}{}", self.suffix)
+    }
+
+    fn times(&self, waiters: &str, who: &str, other: &str) -> Option<Middle> {
+        self.seen.ratio(&self.scenario(waiters), HAND_OFF, who, other)
+    }
+
+    fn bars(&self) -> Vec<Target> {
+        let (mut all, how) = (Vec::new(), self.how);
+        for (who, kind) in KINDS {
+            for waiters in WAITERS {
+                let what = format!("{how}{waiters} wait, {kind}: hand-off, times publish → push");
+                all.push(bar('e', what, Wanted::AtMost(1.3), self.times(waiters, who, "push")));
+            }
+            for (waiters, least) in FASTER {
+                let what = format!("{how}{waiters} wait, {kind}: times faster than Redisson");
+                all.push(bar('e', what, Wanted::AtLeast(least), self.times(waiters, "redisson", who)));
+            }
+            let what = format!("{how}2 to 1,000 wait, {kind}: slowest over fastest");
+            all.push(bar('e', what, Wanted::AtMost(1.3), self.growth(who)));
+        }
+        all
+    }
+
+    fn notes(&self) -> Vec<Target> {
+        // Floors that hand over as often as the lock does: the longer a machine has had nothing to do, the later it wakes.
+        let floors = [
+            ("bandog-fair", "fair", "push-raw-each", "a raw push"),
+            ("bandog", "unfair", "push-turns", "publish → push after turns as long"),
+            ("bandog", "unfair", "push-raw", "a raw push after turns as long"),
+        ];
+        let (mut all, how) = (Vec::new(), self.how);
+        for waiters in WAITERS {
+            for (who, kind, floor, name) in floors {
+                let own = self.times(waiters, who, floor);
+                all.push(note('e', format!("{how}{waiters} wait, {kind}: hand-off, times {name}"), own));
+                let floor = self.times(waiters, floor, "push");
+                all.push(note('e', format!("{how}{waiters} wait: {name}, times publish → push"), floor));
+            }
+        }
+        for (waiters, _) in FASTER {
+            // Whoever is woken by a push is no faster than one.
+            let push = self.times(waiters, "redisson", "push");
+            all.push(note('e', format!("{how}{waiters} wait: publish → push, times faster than Redisson"), push));
+            for (_, _, floor, name) in floors {
+                let what = format!("{how}{waiters} wait: {name}, times faster than Redisson");
+                all.push(note('e', what, self.times(waiters, "redisson", floor)));
+            }
+            let fair = self.times(waiters, "redisson-fair", "bandog-fair");
+            all.push(note('e', format!("{how}{waiters} wait, fair: times faster than Redisson's fair lock"), fair));
+        }
+        let what = format!("{how}2 to 1,000 wait: slowest over fastest publish → push");
+        all.push(note('e', what, self.growth("push")));
+        all
+    }
+
+    /// Of medians: rounds of different scenarios are not of one minute. Microseconds of different machines are not compared.
+    fn growth(&self, who: &str) -> Option<Middle> {
+        let scenarios = WAITERS.map(|waiters| self.scenario(waiters));
+        let medians = scenarios.iter().map(|scenario| Some(self.seen.value(scenario, HAND_OFF, who)?.median));
+        let medians = medians.collect::<Option<Vec<f64>>>().filter(|_| self.seen.is_of_one_machine(&scenarios))?;
+        let edge = |better: fn(f64, f64) -> f64| medians.iter().copied().reduce(better);
+        Some(Middle::one(edge(f64::max)? / edge(f64::min)?))
+    }
+}
