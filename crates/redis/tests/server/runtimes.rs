@@ -21,7 +21,7 @@ fn runtime() -> tokio::runtime::Runtime {
 async fn until_all_sleep(workers: &tokio::runtime::Runtime) {
     let metrics = workers.metrics();
     // Counted when a worker falls asleep and when it is woken.
-    while (0..metrics.num_workers()).any(|worker| metrics.worker_park_unpark_count(worker) % 2 == 0) {
+    while (0..metrics.num_workers()).any(|worker| metrics.worker_park_unpark_count(worker).is_multiple_of(2)) {
         tokio::task::yield_now().await;
     }
 }
