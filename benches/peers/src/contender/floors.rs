@@ -52,7 +52,8 @@ impl<const AWAKE: bool> Plain for RawScripts<AWAKE> {
     }
 }
 
-fn answered(answer: Value) -> Result<(), String> {
+/// Whether the server took it.
+pub(crate) fn answered(answer: Value) -> Result<(), String> {
     if matches!(answer, Value::Error(_)) { Err(words(answer)) } else { Ok(()) }
 }
 

@@ -14,6 +14,7 @@ mod plain;
 mod play;
 mod push;
 mod push_raw;
+mod raw_line;
 mod reenter;
 mod rust_peers;
 mod stage;
@@ -33,6 +34,7 @@ fn begin(game: &Game) -> Result<(), String> {
     match game.peer.as_str() {
         "raw" => plain::play::<floors::RawScripts<false>>(game),
         "raw-awake" => plain::play::<floors::RawScripts<true>>(game),
+        "raw-line" => plain::play::<raw_line::RawLine>(game),
         "flock" => plain::play::<floors::FlockCommand>(game),
         "flock-syscall" => plain::play::<floors::FlockCall>(game),
         "pipelined" => floors::pipelined(game),

@@ -25,7 +25,7 @@ const fn row(id: &'static str, label: &'static str, side: Side, language: &'stat
     Contender { id, label, side, language }
 }
 
-pub(crate) const ALL: [Contender; 24] = [
+pub(crate) const ALL: [Contender; 25] = [
     row("bandog", "bandog", Side::Ours, "rust"),
     row("bandog-fair", "bandog, fair", Side::Ours, "rust"),
     row("bandog-dropped", "bandog, guards dropped", Side::Ours, "rust"),
@@ -37,6 +37,7 @@ pub(crate) const ALL: [Contender; 24] = [
     row("push-turns", "floor: push after turns", Side::Floor, "rust"),
     row("push-raw-each", "floor: raw publish → push", Side::Floor, "rust"),
     row("push-raw", "floor: raw push after turns", Side::Floor, "rust"),
+    row("raw-line", "floor: raw RESP, same scripts, in line", Side::Floor, "rust"),
     row("flock", "floor: flock(1)", Side::Floor, "rust"),
     row("flock-syscall", "floor: flock(2)", Side::Floor, "rust"),
     row("tokio", "floor: tokio Mutex, RwLock", Side::Floor, "rust"),

@@ -56,6 +56,7 @@ impl Layout<'_> {
         // Floors that hand over as often as the lock does: the longer a machine has had nothing to do, the later it wakes.
         let floors = [
             ("bandog-fair", "fair", "push-raw-each", "a raw push"),
+            ("bandog-fair", "fair", "raw-line", "raw clients with the same scripts"),
             ("bandog", "unfair", "push-turns", "publish → push after turns as long"),
             ("bandog", "unfair", "push-raw", "a raw push after turns as long"),
         ];

@@ -103,14 +103,14 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
         step_us: 200,
         ms: 3_000,
         stamps: true,
-        floors: &["push", "push-turns", "push-raw-each", "push-raw"],
+        floors: &["push", "push-turns", "push-raw-each", "push-raw", "raw-line"],
         ..line
     }
 }
 
 /// The same where nobody shares a processor with the server, for those whose ratios are bars.
 const fn pinned(id: &'static str, title: &'static str, tasks: usize) -> Scenario {
-    let floors = &["push", "push-raw-each", "push-raw"];
+    let floors = &["push", "push-raw-each", "push-raw", "raw-line"];
     Scenario { pinned: true, floors, peers: &["redisson", "redisson-fair"], ..hand_off(id, title, tasks) }
 }
 
