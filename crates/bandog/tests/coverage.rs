@@ -1,17 +1,15 @@
 //! Keeps `docs/coverage.md` honest: every row is complete, and every test that a row names exists.
 //!
-//! A table row is `| seed | mechanism | bandog | shown by |`. The last cell is either `issue N`, the open issue that
-//! will bring the mechanism, or the tests that show it, in back-ticks: `some::path::test_name`, or
-//! `crate/tests/file.rs::test_name` when the file matters (paths start below `crates/`). A test is a function with a test
-//! attribute, or a promise of the conformance suite.
+//! A table row is `| seed | mechanism | bandog | shown by |`. The last cell has the tests that show it, in back-ticks:
+//! `some::path::test_name`, or `crate/tests/file.rs::test_name` when the file matters (paths start below `crates/`). A test is a
+//! function with a test attribute, or a promise of the conformance suite. What is measured and not tested is `played SCENARIO`, one of
+//! those that `docs/benchmarks.md` has.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-const OPEN_ISSUES: RangeInclusive<u32> = 8..=8;
 const COLUMNS: usize = 4;
 
 #[test]
@@ -19,11 +17,12 @@ fn every_row_names_a_test_that_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = fs::read_to_string(root.join("docs/coverage.md")).unwrap();
     let sources = sources(&root.join("crates")).unwrap();
+    let proofs = Proofs { sources, benchmarks: fs::read_to_string(root.join("docs/benchmarks.md")).unwrap() };
     let rows = rows(&page);
     assert!(rows.len() > 100, "docs/coverage.md has only {} rows: is the table still parsed?", rows.len());
     let bad: Vec<String> = rows
         .iter()
-        .map(|row| (row.line, row.faults(&sources)))
+        .map(|row| (row.line, row.faults(&proofs)))
         .filter(|(_, faults)| !faults.is_empty())
         .map(|(line, faults)| format!("line {line}: {}", faults.join("; ")))
         .collect();
@@ -33,12 +32,13 @@ fn every_row_names_a_test_that_exists() {
 #[test]
 fn faulty_rows_are_found() {
     let sources = BTreeMap::from([("core/src/a.rs".to_owned(), "#[test]\nfn exists() {}\nfn helps() {}".to_owned())]);
-    let faults = |line: &str| rows(line).iter().flat_map(|row| row.faults(&sources)).collect::<Vec<_>>();
+    let proofs = Proofs { sources, benchmarks: "| scenario | commit |\n| `pair` | `1234567` |\n".to_owned() };
+    let faults = |line: &str| rows(line).iter().flat_map(|row| row.faults(&proofs)).collect::<Vec<_>>();
     for good in [
         "| 000 | m | b | `exists` |",
         "| 000 | m | b | `core::a::tests::exists`, `core/src/a.rs::exists` |",
-        "| 000 | a \\| b | `x \\| y` | issue 8 |",
-        "| 000 | m | b | `exists` · issue 8 |",
+        "| 000 | a \\| b | `x \\| y` | played pair |",
+        "| 000 | m | b | `exists` · played pair |",
         "| 000 | m | b | no issue yet |",
         "| 000 | m | b | `a_second_claim_waits` |",
         "| seed | mechanism | bandog | shown by |",
@@ -49,9 +49,9 @@ fn faulty_rows_are_found() {
     }
     for bad in [
         "| 000 | m | b |",
-        "| 000 | m | b | c | issue 8 |",
-        "| 000 | m |  | issue 8 |",
-        "| 000 | m | b | issue 6 |",
+        "| 000 | m | b | c | played pair |",
+        "| 000 | m |  | played pair |",
+        "| 000 | m | b | played pairs |",
         "| 000 | m | b | issue 9 |",
         "| 000 | m | b | later |",
         "| 000 | m | b | exists |",
@@ -62,6 +62,13 @@ fn faulty_rows_are_found() {
     ] {
         assert_eq!(faults(bad).len(), 1, "{bad}");
     }
+}
+
+/// What a row can name.
+struct Proofs {
+    /// Every Rust file, by its path below `crates`.
+    sources: BTreeMap<String, String>,
+    benchmarks: String,
 }
 
 /// One row of the table, with the line it stands on.
@@ -87,7 +94,7 @@ fn cells(line: &str) -> Vec<String> {
 }
 
 impl Row {
-    fn faults(&self, sources: &BTreeMap<String, String>) -> Vec<String> {
+    fn faults(&self, proofs: &Proofs) -> Vec<String> {
         if self.cells.len() != COLUMNS {
             return vec![format!("{} cells instead of {COLUMNS}: {:?}", self.cells.len(), self.cells)];
         }
@@ -95,27 +102,27 @@ impl Row {
             return vec![format!("cell {} is empty: {:?}", column + 1, self.cells)];
         }
         let shown_by = &self.cells[COLUMNS - 1];
-        shown_by.split([',', '·']).map(str::trim).filter_map(|proof| fault(proof, sources)).collect()
+        shown_by.split([',', '·']).map(str::trim).filter_map(|proof| fault(proof, proofs)).collect()
     }
 }
 
 /// What is wrong with one proof, if anything.
-fn fault(proof: &str, sources: &BTreeMap<String, String>) -> Option<String> {
+fn fault(proof: &str, proofs: &Proofs) -> Option<String> {
     if proof == "no issue yet" {
         return None;
     }
-    if let Some(number) = proof.strip_prefix("issue ") {
-        let open = number.parse().is_ok_and(|number| OPEN_ISSUES.contains(&number));
-        return (!open).then(|| format!("`{proof}` is not an open issue ({OPEN_ISSUES:?})"));
+    if let Some(scenario) = proof.strip_prefix("played ") {
+        let played = proofs.benchmarks.lines().any(|line| line.starts_with(&format!("| `{scenario}` |")));
+        return (!played).then(|| format!("docs/benchmarks.md says nothing of a scenario `{scenario}`"));
     }
     let Some(path) = proof.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) else {
-        return Some(format!("{proof:?} is neither `issue N` nor a test name in back-ticks"));
+        return Some(format!("{proof:?} is neither `played SCENARIO` nor a test name in back-ticks"));
     };
     let (place, name) = path.rsplit_once("::").unwrap_or(("", path));
     let known = if place.ends_with(".rs") {
-        sources.get(place).is_some_and(|text| has_test(text, name))
+        proofs.sources.get(place).is_some_and(|text| has_test(text, name))
     } else {
-        is_promise(name) || sources.values().any(|text| has_test(text, name))
+        is_promise(name) || proofs.sources.values().any(|text| has_test(text, name))
     };
     (!known).then(|| format!("there is no test `{path}`"))
 }
