@@ -163,8 +163,10 @@ async function play(redlock) {
 if (lacks[game.play]) {
   console.log("lacks", lacks[game.play]);
 } else {
-  // The README's client and settings; by default it gives up after 10 tries, -1 is its word for never.
-  const redlock = new Redlock([new Redis(game.url)], { retryCount: -1 });
+  // The README's client with the library's own settings. By default it gives up after 10 tries, -1 is its word for never; with that,
+  // it would also never give up renewing a lock that is gone, and tell nobody.
+  const retries = game.play === "hold" ? {} : { retryCount: -1 };
+  const redlock = new Redlock([new Redis(game.url)], retries);
   redlock.on("error", () => {});
   await (game.play === "hold" ? hold : play)(redlock);
 }

@@ -12,7 +12,7 @@ use peers::clock::now;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::args::Game;
-use crate::floor::{Floor, load};
+use crate::floor::Floor;
 use crate::peer::words;
 use crate::plain::Plain;
 use crate::stage::{Counted, begun, over, ready};
@@ -63,7 +63,6 @@ pub(crate) fn pipelined(game: &Game) -> Result<(), String> {
         return Err("it waits for nobody: free locks only".to_owned());
     }
     let (floor, mut raw) = (Floor::new(Raw::tcp(game.port)), Raw::tcp(game.port));
-    load(&mut raw, "return 1");
     let names: Result<Vec<_>, _> = (0..game.tasks).map(|task| LockName::new(game.name_of(task))).collect();
     let names = names.map_err(words)?;
     let mut tally = Tally::default();

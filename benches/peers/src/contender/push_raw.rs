@@ -1,5 +1,5 @@
 //! What is beneath the floors of a hand-off: `push` and `push-turns` with a thread that blocks, plain `PUBLISH`, and neither runtime
-//! nor client library. Whatever sleeps until it is told takes no less from process to process through a Redis server.
+//! nor client library. It is no lock: nobody stands in line, and nothing is kept.
 
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;

@@ -15,8 +15,8 @@ const NO_READERS: &str = "it has no read-write lock";
 /// Where locks are held for long everybody has the same, whatever its default: renewals are what is compared there.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// `LockManager::acquire` of the README: one manager for all tasks. By default it gives up after 3 tries; here it goes on,
-/// with its own delay between tries. Long holds are by `using`, which renews.
+/// `LockManager::acquire` of the README: one manager for all tasks, and its own delay between tries. It goes on until it has the
+/// lock. Long holds are by `using`, which renews.
 #[derive(Clone)]
 pub(crate) struct Rslock {
     manager: rslock::LockManager,
@@ -50,8 +50,7 @@ impl Peer for Rslock {
     }
 
     async fn open(game: &Game) -> Result<Self, String> {
-        let mut manager = rslock::LockManager::new(vec![game.url.clone()]);
-        manager.set_retry(u32::MAX, Duration::from_millis(200));
+        let manager = rslock::LockManager::new(vec![game.url.clone()]);
         Ok(Self { manager, holds: game.play == "hold" })
     }
 

@@ -32,8 +32,11 @@ pub(crate) fn run(task: &Task) -> Result<Record, String> {
         scenarios: Vec::new(),
     };
     for group in task.scenarios.chunk_by(Scenario::is_played_with) {
+        let begun = now();
         let places = together(task, group, &mut record.versions);
-        record.scenarios.extend(places.into_iter().map(|place| place.played(&record.commit, &record.machine)));
+        let took_seconds = (now() - begun) as f64 / 1e9 / group.len() as f64;
+        let played = |place: Place<'_>| Played { took_seconds, ..place.played(&record.commit, &record.machine) };
+        record.scenarios.extend(places.into_iter().map(played));
         record.took_seconds = (now() - start) as f64 / 1e9;
         // After each, so that a run of an hour that is cut off has not been for nothing.
         if let Some(path) = &task.json {
@@ -101,7 +104,7 @@ impl<'a> Place<'a> {
         let (id, title, commit) = (id.to_owned(), title.to_owned(), commit.to_owned());
         let machine =
             machine.to_owned() + if pinned { ", clients on one processor, the server on the other" } else { "" };
-        Played { id, title, letter, commit, machine, cells: self.cells }
+        Played { id, title, letter, commit, machine, cells: self.cells, ..Played::default() }
     }
 }
 

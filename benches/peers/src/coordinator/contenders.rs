@@ -57,6 +57,11 @@ pub(crate) fn find(id: &str) -> Option<Contender> {
     ALL.into_iter().find(|contender| contender.id == id)
 }
 
+/// Whether it promises that whoever asked first holds first.
+pub(crate) fn keeps_the_line(id: &str) -> bool {
+    id.ends_with("-fair") || id == "raw-line"
+}
+
 /// Where `benches/peers/run` has put everything.
 #[derive(Debug, Clone)]
 pub(crate) struct Installed {

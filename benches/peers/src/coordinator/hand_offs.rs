@@ -12,6 +12,14 @@ const WAITERS: [&str; 4] = ["2", "10", "100", "1000"];
 /// So many times faster than Redisson it is to be.
 const FASTER: [(&str, f64); 2] = [("2", 2.0), ("100", 5.0)];
 const KINDS: [(&str, &str); 2] = [("bandog-fair", "fair"), ("bandog", "unfair")];
+/// What else is beneath a hand-off, and beside which of the two it is told.
+const FLOORS: [(&str, &str, &[&str]); 4] = [
+    ("push-raw-each", "a raw push", &["fair", "unfair"]),
+    ("raw-line", "raw clients with the same scripts", &["fair"]),
+    // They hand over as often as the unfair lock does: the longer a machine has had nothing to do, the later it wakes.
+    ("push-turns", "publish → push after turns as long", &["unfair"]),
+    ("push-raw", "a raw push after turns as long", &["unfair"]),
+];
 
 pub(crate) fn targets(seen: &Seen<'_>) -> Vec<Target> {
     let layouts = [Layout { seen, suffix: "", how: "" }, Layout { seen, suffix: "-pinned", how: "pinned, " }];
@@ -53,27 +61,21 @@ impl Layout<'_> {
     }
 
     fn notes(&self) -> Vec<Target> {
-        // Floors that hand over as often as the lock does: the longer a machine has had nothing to do, the later it wakes.
-        let floors = [
-            ("bandog-fair", "fair", "push-raw-each", "a raw push"),
-            ("bandog-fair", "fair", "raw-line", "raw clients with the same scripts"),
-            ("bandog", "unfair", "push-turns", "publish → push after turns as long"),
-            ("bandog", "unfair", "push-raw", "a raw push after turns as long"),
-        ];
         let (mut all, how) = (Vec::new(), self.how);
         for waiters in WAITERS {
-            for (who, kind, floor, name) in floors {
-                let own = self.times(waiters, who, floor);
-                all.push(note('e', format!("{how}{waiters} wait, {kind}: hand-off, times {name}"), own));
+            for (floor, name, beside) in FLOORS {
+                for (who, kind) in KINDS.into_iter().filter(|(_, kind)| beside.contains(kind)) {
+                    let own = self.times(waiters, who, floor);
+                    all.push(note('e', format!("{how}{waiters} wait, {kind}: hand-off, times {name}"), own));
+                }
                 let floor = self.times(waiters, floor, "push");
                 all.push(note('e', format!("{how}{waiters} wait: {name}, times publish → push"), floor));
             }
         }
         for (waiters, _) in FASTER {
-            // Whoever is woken by a push is no faster than one.
             let push = self.times(waiters, "redisson", "push");
             all.push(note('e', format!("{how}{waiters} wait: publish → push, times faster than Redisson"), push));
-            for (_, _, floor, name) in floors {
+            for (floor, name, _) in FLOORS {
                 let what = format!("{how}{waiters} wait: {name}, times faster than Redisson");
                 all.push(note('e', what, self.times(waiters, "redisson", floor)));
             }

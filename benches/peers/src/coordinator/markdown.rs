@@ -69,8 +69,8 @@ fn presence(record: &Record, contender: Contender) -> (usize, String) {
         let cell = one.cells.iter().find(|cell| cell.contender == contender.id);
         let is_meant = scenarios::find(&one.id).is_some_and(|scenario| scenario.who().any(|who| who == contender.id));
         match cell.map(|cell| (cell.kept.len(), cell.trouble.clone())) {
-            Some((_, Some(trouble))) => reasons.entry(trouble).or_default().push(&one.id),
-            Some((1.., None)) => played += 1,
+            Some((0, Some(trouble))) => reasons.entry(trouble).or_default().push(&one.id),
+            Some((1.., _)) => played += 1,
             Some((0, None)) => reasons.entry("all runs were dropped".to_owned()).or_default().push(&one.id),
             None if is_meant => reasons.entry("not asked for".to_owned()).or_default().push(&one.id),
             None => {}
@@ -152,7 +152,7 @@ fn table(page: &mut String, played: &Played, scenario: &Scenario, others: &[Unit
     let _ = writeln!(page, "|---|---|{}---|", "---|".repeat(others.len()));
     for cell in &played.cells {
         let label = contenders::find(&cell.contender).map_or("", |contender| contender.label);
-        if let Some(trouble) = &cell.trouble {
+        if let Some(trouble) = cell.trouble.as_ref().filter(|_| cell.kept.is_empty()) {
             let _ = writeln!(page, "| {label} | {trouble} |{}", " |".repeat(others.len() + 1));
             continue;
         }
@@ -178,10 +178,12 @@ fn table(page: &mut String, played: &Played, scenario: &Scenario, others: &[Unit
 }
 
 fn runs(cell: &Cell) -> String {
-    match cell.dropped.len() {
-        0 => cell.kept.len().to_string(),
-        dropped => format!("{}, {dropped} dropped", cell.kept.len()),
-    }
+    let dropped = match cell.dropped.len() {
+        0 => String::new(),
+        dropped => format!(", {dropped} dropped"),
+    };
+    let trouble = cell.trouble.as_ref().map_or_else(String::new, |trouble| format!(", then it {trouble}"));
+    format!("{}{dropped}{trouble}", cell.kept.len())
 }
 
 fn has(played: &Played, unit: Unit) -> bool {

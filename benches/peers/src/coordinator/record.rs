@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::contenders::keeps_the_line;
 use crate::figures::{Figures, Middle, middle};
 use crate::scenarios;
 use crate::unit::{COMMANDS, COMMANDS_EACH_HAND_OFF};
@@ -67,6 +68,9 @@ pub(crate) struct Played {
     /// Whoever is compared was on the same one.
     #[serde(default)]
     pub(crate) machine: String,
+    /// Of those whose rounds alternate, an equal part.
+    #[serde(default)]
+    pub(crate) took_seconds: f64,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -96,6 +100,7 @@ impl Cell {
             COMMANDS_EACH_HAND_OFF => self.commands_per_hand_off.map(Middle::one),
             // Once is enough, whatever ran beside it.
             "lost" | "overlaps" => largest([of(&self.kept), of(&self.dropped)].concat()),
+            "inversions" if keeps_the_line(&self.contender) => largest(of(&self.kept)),
             "wait_worst_us" => largest(of(&self.kept)),
             _ => middle(of(&self.kept)),
         }
@@ -150,7 +155,11 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Record, String> {
 fn read(path: &Path) -> Result<Record, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut record: Record = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let part = record.took_seconds / record.scenarios.len().max(1) as f64;
     for played in &mut record.scenarios {
+        if played.took_seconds == 0.0 {
+            played.took_seconds = part;
+        }
         if played.commit.is_empty() {
             played.commit.clone_from(&record.commit);
         }
@@ -248,6 +257,15 @@ mod tests {
         let cell = Cell { kept, dropped: vec![run(1.0, 9.0)], ..Cell::default() };
         let told = |name: &str| cell.figure(name).map(|figure| figure.median);
         assert_eq!((told("lost"), told("wait_worst_us")), (Some(1.0), Some(3.0)));
+    }
+
+    #[test]
+    fn who_promises_order_is_told_by_its_worst_round() {
+        let kept = || [0.0, 0.25, 0.0].map(|part| Figures::from([("inversions".to_owned(), part)])).to_vec();
+        for (who, told) in [("bandog-fair", 0.25), ("redisson-fair", 0.25), ("raw-line", 0.25), ("bandog", 0.0)] {
+            let cell = Cell { contender: who.to_owned(), kept: kept(), ..Cell::default() };
+            assert_eq!(cell.figure("inversions").map(|figure| figure.median), Some(told), "{who}");
+        }
     }
 
     #[test]

@@ -20,15 +20,20 @@ pub(crate) fn bars(page: &mut String, record: &Record) {
 /// What was played, of which commit, where, and how often.
 pub(crate) fn played(page: &mut String, record: &Record) {
     page.push_str(
-        "| scenario | commit | machine | runs kept | dropped | without figures |\n|---|---|---|---|---|---|\n",
+        "| scenario | commit | machine | minutes | runs kept | dropped | without figures |\n|---|---|---|---|---|---|---|\n",
     );
     for played in &record.scenarios {
-        let Played { id, commit, machine, cells, .. } = played;
+        let Played { id, commit, machine, took_seconds, cells, .. } = played;
+        let minutes = took_seconds / 60.0;
         let kept: usize = cells.iter().map(|cell| cell.kept.len()).sum();
         let dropped: usize = cells.iter().map(|cell| cell.dropped.len()).sum();
         let without: Vec<&str> =
             cells.iter().filter(|cell| cell.kept.is_empty()).map(|cell| cell.contender.as_str()).collect();
-        let _ = writeln!(page, "| `{id}` | `{commit}` | {machine} | {kept} | {dropped} | {} |", without.join(", "));
+        let _ = writeln!(
+            page,
+            "| `{id}` | `{commit}` | {machine} | {minutes:.0} | {kept} | {dropped} | {} |",
+            without.join(", ")
+        );
     }
 }
 

@@ -61,6 +61,12 @@ impl Target {
         }
     }
 
+    /// Whether it is to be ahead of somebody and is so in some rounds only.
+    fn is_even(&self) -> bool {
+        let is_between = |limit: f64| self.seen.value.is_some_and(|value| value.min <= limit && limit <= value.max);
+        matches!(self.wanted, Some(Wanted::Below(limit) | Wanted::Above(limit)) if is_between(limit))
+    }
+
     pub(crate) fn verdict(&self) -> String {
         let without = match self.seen.without.as_slice() {
             [] => String::new(),
@@ -68,7 +74,9 @@ impl Target {
         };
         match (self.seen.value, self.is_met()) {
             (None, _) => String::new(),
-            (_, true) => format!("met{without}"),
+            (_, true) => {
+                format!("met{}{without}", if self.is_even() { " at the median; even, by the rounds" } else { "" })
+            }
             (_, false) => "**missed**".to_owned(),
         }
     }
