@@ -62,8 +62,7 @@ pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
     put("errors", outcome.told.iter().map(|told| told.errors).sum::<u64>() as f64);
     if scenario.play == "hold" {
         put("held", acquired);
-        let told = outcome.told.iter().map(|told| told.lost).sum();
-        put("lost", lost(told, outcome.acquisitions(), outcome.keys) as f64);
+        put("lost", outcome.told.iter().map(|told| told.lost).sum::<u64>() as f64);
         put("bytes_per_lock", outcome.grown_kib * 1024.0 / acquired);
         put("keys", outcome.keys as f64);
         put("server_mib", outcome.server_bytes as f64 / 1024.0 / 1024.0);
@@ -93,11 +92,6 @@ pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
         order(scenario, outcome, &mut figures);
     }
     figures
-}
-
-/// As the contender knows, or as the server does, where each has a key of its own: not everybody hears of a lock that is gone.
-fn lost(told: u64, held: u64, keys: u64) -> u64 {
-    told.max(held.saturating_sub(keys))
 }
 
 fn quantiles(name: &str, histogram: &Histogram) -> Vec<(String, f64)> {
@@ -186,11 +180,6 @@ mod tests {
         assert_eq!(inversions(&[hold(4, 10), hold(0, 20), hold(6, 30)]), 1);
         // Too close to tell.
         assert_eq!(inversions(&[hold(1, 10), hold(0, 20)]), 0);
-    }
-
-    #[test]
-    fn a_lock_is_lost_if_either_side_says_so() {
-        assert_eq!([lost(0, 9, 9), lost(0, 9, 10), lost(2, 9, 9), lost(0, 9, 8), lost(3, 9, 8)], [0, 0, 2, 1, 3]);
     }
 
     #[test]

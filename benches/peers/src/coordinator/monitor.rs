@@ -17,7 +17,7 @@ pub(crate) struct Monitor {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Commands {
     pub(crate) all: u64,
-    /// Those by which bandog keeps its places in lines.
+    /// Those that go by the clock: by which bandog keeps its places in lines, and `PING`, by which anybody sees to a connection.
     pub(crate) heartbeats: u64,
 }
 
@@ -38,8 +38,7 @@ impl Monitor {
             // The first is the answer itself. Names may be no text, so lines are bytes.
             for line in reader.split(b'\n').skip(1).map_while(Result::ok) {
                 let is_command = !is_from_script(&line);
-                let is_heartbeat = is_command && line.windows(heartbeat.len()).any(|part| part == heartbeat.as_bytes());
-                for (count, is_one) in counter.iter().zip([is_command, is_heartbeat]) {
+                for (count, is_one) in counter.iter().zip([is_command, is_command && is_heartbeat(&line, &heartbeat)]) {
                     count.fetch_add(u64::from(is_one), Ordering::Relaxed);
                 }
             }
@@ -59,8 +58,35 @@ fn is_from_script(line: &[u8]) -> bool {
     head.ends_with(b" lua")
 }
 
+/// `+1700000000.000000 [0 127.0.0.1:1234] "EVALSHA" "808f…" …`
+fn is_heartbeat(line: &[u8], script: &str) -> bool {
+    let words = line.splitn(2, |byte| *byte == b']').nth(1).unwrap_or_default();
+    let is_ping = words.get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b" \"PING\""));
+    is_ping || words.windows(script.len()).any(|part| part == script.as_bytes())
+}
+
 impl Drop for Monitor {
     fn drop(&mut self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_goes_by_the_clock_is_a_heartbeat() {
+        let line = |words: &str| format!("+1700000000.000001 [0 127.0.0.1:4711] {words}").into_bytes();
+        for (words, expected) in [
+            ("\"PING\"", true),
+            ("\"ping\" \"lock\"", true),
+            ("\"EVALSHA\" \"808f\" \"1\" \"lock:{job}\"", true),
+            ("\"EVALSHA\" \"c0d2\" \"1\" \"lock:{PING}\"", false),
+            ("\"GET\" \"PING\"", false),
+        ] {
+            assert_eq!(is_heartbeat(&line(words), "808f"), expected, "{words}");
+        }
+        assert!(is_from_script(b"+1700000000.000001 [0 lua] \"PING\""));
     }
 }

@@ -99,7 +99,8 @@ impl Cell {
             COMMANDS => self.commands_per_acquisition.map(Middle::one),
             COMMANDS_EACH_HAND_OFF => self.commands_per_hand_off.map(Middle::one),
             // Once is enough, whatever ran beside it.
-            "lost" | "overlaps" => largest([of(&self.kept), of(&self.dropped)].concat()),
+            "lost" => largest(self.kept.iter().chain(&self.dropped).filter_map(lost).collect()),
+            "overlaps" => largest([of(&self.kept), of(&self.dropped)].concat()),
             "inversions" if keeps_the_line(&self.contender) => largest(of(&self.kept)),
             "wait_worst_us" => largest(of(&self.kept)),
             _ => middle(of(&self.kept)),
@@ -125,6 +126,14 @@ impl Cell {
         };
         self.kept.iter().all(|figures| figures.get(count).is_none_or(|count| *count >= needed))
     }
+}
+
+/// Locks that were lost in a run: as the contender knows, or as the server does, where each has a key. Not everybody hears of a lock
+/// that is gone.
+fn lost(run: &Figures) -> Option<f64> {
+    let figure = |name: &str| run.get(name).copied();
+    let gone = figure("held").zip(figure("keys")).map_or(0.0, |(held, keys)| held - keys);
+    figure("lost").map(|told| told.max(gone))
 }
 
 fn largest(values: Vec<f64>) -> Option<Middle> {
@@ -257,6 +266,16 @@ mod tests {
         let cell = Cell { kept, dropped: vec![run(1.0, 9.0)], ..Cell::default() };
         let told = |name: &str| cell.figure(name).map(|figure| figure.median);
         assert_eq!((told("lost"), told("wait_worst_us")), (Some(1.0), Some(3.0)));
+    }
+
+    #[test]
+    fn a_lock_is_lost_if_either_side_says_so() {
+        for (told, keys, lost) in [(0.0, 9.0, 0.0), (0.0, 10.0, 0.0), (2.0, 9.0, 2.0), (0.0, 8.0, 1.0), (3.0, 8.0, 3.0)]
+        {
+            let run = [("lost", told), ("held", 9.0), ("keys", keys)].map(|(name, value)| (name.to_owned(), value));
+            let cell = Cell { kept: vec![Figures::from(run)], ..Cell::default() };
+            assert_eq!(cell.figure("lost").map(|figure| figure.median), Some(lost), "{told} told, {keys} keys of 9");
+        }
     }
 
     #[test]
