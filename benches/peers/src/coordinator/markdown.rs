@@ -227,3 +227,33 @@ fn where_a_peer_wins(page: &mut String, record: &Record) {
     let _ = write!(page, "\n### In any other figure: {}\n\n", others.len());
     tables::wins(page, &others);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Figures;
+
+    #[test]
+    fn who_fails_in_a_later_round_keeps_what_it_has_shown() {
+        let cell = |kept: usize| Cell {
+            contender: "redlock".to_owned(),
+            trouble: Some("failed: no answer".to_owned()),
+            kept: vec![Figures::from([("client_cores".to_owned(), 0.5), ("lost".to_owned(), 7.0)]); kept],
+            ..Cell::default()
+        };
+        let (scenario, mut record) = (scenarios::find("held-10000").unwrap(), Record::empty());
+        let shown = |cell: Cell| {
+            let (mut page, played) = (String::new(), Played { cells: vec![cell], ..Played::default() });
+            let lost = scenario.tables().concat().into_iter().find(|unit| unit.name == "lost").unwrap();
+            table(&mut page, &played, &scenario, &[lost]);
+            page.lines().last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(shown(cell(2)), "| redlock (Node) | 0.50 (0.50 to 0.50) | 7.00 | 2, then it failed: no answer |");
+        let redlock = contenders::find("redlock").unwrap();
+        for (kept, expected) in [(2, (1, String::new())), (0, (0, "held-10000: failed: no answer".to_owned()))] {
+            record.scenarios =
+                vec![Played { id: "held-10000".to_owned(), cells: vec![cell(kept)], ..Played::default() }];
+            assert_eq!(presence(&record, redlock), expected);
+        }
+    }
+}

@@ -246,15 +246,16 @@ mod tests {
         for id in ["pair", "across"] {
             write(&folder.join(format!("{id}.json")), &part(&[id], &[])).unwrap();
         }
+        // Rounds of these alternated: each has half of the time.
+        write(&folder.join("hand-off.json"), &part(&["hand-off-2", "hand-off-10"], &[])).unwrap();
         std::fs::write(folder.join("README.md"), "no run").unwrap();
         let whole = read_all(std::slice::from_ref(&folder));
         let missing = read_all(&[folder.join("none.json")]);
         std::fs::remove_dir_all(&folder).unwrap();
-        let ids: Vec<_> = whole.unwrap().scenarios.into_iter().map(|played| played.id).collect();
-        assert_eq!(
-            (ids, empty),
-            (vec!["pair".to_owned(), "across".to_owned()], format!("there is no run in {}", folder.display()))
-        );
+        let whole = whole.unwrap();
+        let parts: Vec<_> = whole.scenarios.iter().map(|played| (played.id.as_str(), played.took_seconds)).collect();
+        assert_eq!(parts, [("pair", 60.0), ("across", 60.0), ("hand-off-2", 30.0), ("hand-off-10", 30.0)]);
+        assert_eq!(empty, format!("there is no run in {}", folder.display()));
         assert!(missing.unwrap_err().contains("none.json"));
     }
 
