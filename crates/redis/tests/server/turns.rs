@@ -1,6 +1,7 @@
 //! Who is told what when a lock goes from one process to another: everything that is published, as it is published.
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bandog::{Guard, Locks};
@@ -132,9 +133,11 @@ async fn handed_over(server: &Arc<Server>, proxy: &Proxy) -> (Guard, tokio::task
         .await
         .unwrap();
     let held = bob.mutex("job").acquire().await.unwrap();
+    // In line before anything else happens: whoever comes later has to leave the second half of the turn to others.
     let asks = || {
-        let asked = ann.mutex("job").acquire();
-        tokio::spawn(async move { asked.await.unwrap() })
+        let mut asked = Box::pin(ann.mutex("job").acquire());
+        assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        tokio::spawn(async { asked.await.unwrap() })
     };
     let first = asks();
     crowd(&bob, 1).await;
