@@ -41,6 +41,7 @@ fn more(one: f64, other: f64) -> bool {
 
 fn free(seen: &Seen<'_>) -> Vec<Target> {
     let nanos = |middle: Middle| middle.map(|micros| micros * 1e3);
+    let reentry = |ours| seen.value("reenter", PAIR, ours).map(nanos);
     vec![
         bar('a', "pair, times the raw floor", Wanted::AtMost(1.15), seen.ratio("pair", PAIR, "bandog", "raw")),
         bar('a', "pair, times the best peer", Wanted::Below(1.0), seen.over_peers("pair", PAIR, "bandog", less)),
@@ -60,7 +61,8 @@ fn free(seen: &Seen<'_>) -> Vec<Target> {
         note('b', "64 tasks, times bare redis-rs", seen.ratio("names-64", RATE, "bandog", "bare")),
         note('b', "64 tasks, times the best peer", seen.over_peers("names-64", RATE, "bandog", more)),
         bar('f', "re-entry, commands each", Wanted::AtMost(0.0), seen.value("reenter", COMMANDS, "bandog")),
-        bar('f', "re-entry, ns", Wanted::AtMost(200.0), seen.value("reenter", PAIR, "bandog").map(nanos)),
+        bar('f', "re-entry, ns, guards dropped", Wanted::AtMost(200.0), reentry("bandog-dropped")),
+        bar('f', "re-entry, ns, releases awaited", Wanted::AtMost(200.0), reentry("bandog")),
         note(
             'f',
             "re-entry, ns on average, pauses of the machine included",
