@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Ask, Outcome, OwnerId, Slip};
+use bandog_core::lock::{Ask, How, Outcome, OwnerId, Slip};
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
 use bandog_core::time::Moment;
@@ -27,7 +27,11 @@ impl Driver {
         // One that is retired holds nothing.
         let mut state = cohort.lock();
         let began = self.clock.now();
-        let outcome = state.machine.reenter(began, owner, mode, true)?;
+        let outcome = match state.machine.reenter(began, owner, mode, true)? {
+            // Made anew: copied as a whole, its bytes are waited for.
+            Outcome::Granted { grip, token, .. } => Outcome::Granted { grip, token, how: How::Reentry },
+            failed => failed,
+        };
         drop(state);
         Some(Asked { cohort, began, outcome: Ok((outcome, began)) })
     }

@@ -361,8 +361,10 @@ impl Hold {
         let (grip, heard) = (self.grip, self.handle.is_heard());
         let mut state = self.cohort.lock();
         if state.machine.leave(grip) {
-            let lost = listen.then(|| state.machine.loss(self.handle.clock.now(), grip)).flatten();
-            return Released::Now(lost.map_or(Ok(()), |reason| Err(Why::Lost(reason))));
+            return Released::Now(match listen.then(|| state.machine.loss(self.handle.clock.now(), grip)) {
+                None | Some(None) => Ok(()),
+                Some(Some(reason)) => Err(Why::Lost(reason)),
+            });
         }
         let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();

@@ -7,7 +7,7 @@ mod task;
 mod watch;
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -314,25 +314,8 @@ impl<K: Held> Guard<K> {
     /// assert!(locks.mutex("job").try_acquire().await?.is_some());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        self.released = true;
-        // Made here and not in the future: one that is dropped before its first poll must give its slip back.
-        let mut parting = match self.stay(true) {
-            Some(stays) => Parting::Stays(stays),
-            None => Parting::of(&self.hold),
-        };
-        async move {
-            let why = match poll_fn(|cx| parting.poll(cx)).await {
-                Ok(()) => return Ok(()),
-                Err(why) => why,
-            };
-            let place = self.hold.place();
-            Err(match why {
-                Why::Store(source) => ReleaseError::Store { place, source },
-                Why::Lost(reason) => ReleaseError::Lost { place, reason },
-                _ => ReleaseError::Lost { place, reason: LossReason::Shutdown },
-            })
-        }
+    pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        Parting::of(self)
     }
 
     // The hold goes on in the store without anybody here who keeps it. Dropped and released where that cannot be.

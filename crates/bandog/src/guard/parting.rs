@@ -1,40 +1,104 @@
-//! How a guard was let go, as far as can be told at once. [`Guard::release`](super::Guard::release) waits for the rest.
+//! A guard that is let go, and the answer to that, which [`Guard::release`](super::Guard::release) waits for.
+//!
+//! Written out: an async block keeps its parts twice. It asks by the guard's own way, and needs no way of its own.
 
 use std::future::Future;
+use std::mem::replace;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use bandog_core::lock::{Outcome, Released, Why};
+use bandog_core::lock::{LossReason, Outcome, Released, Slip, Why};
 
-use super::hold::Hold;
-use crate::acquire::Waiting;
+use super::Guard;
 use crate::driver::Stays;
+use crate::error::ReleaseError;
+use crate::held::Held;
 
-pub(super) enum Parting {
-    Over(Result<(), Why>),
-    Asked(Waiting),
+/// How it was let go, as far as can be told at once.
+enum Stage {
+    Over(Result<(), Box<Why>>),
+    /// The store was asked, and the slip has the answer.
+    Asked(Slip),
     Stays(Stays),
 }
 
-impl Parting {
-    /// Lets a hold go.
-    pub(super) fn of(hold: &Hold) -> Self {
-        match hold.let_go(true) {
-            Released::Now(result) => Self::Over(result),
-            Released::Later(slip) => Self::Asked(Waiting::new(&hold.handle, &hold.cohort, slip)),
-        }
+pub(super) struct Parting<K: Held> {
+    guard: Guard<K>,
+    stage: Stage,
+}
+
+impl<K: Held> Parting<K> {
+    /// Lets it go at once, and not when it is first polled: one that is never polled must give its slip back.
+    pub(super) fn of(mut guard: Guard<K>) -> Self {
+        guard.released = true;
+        let stage = guard.stay(true).map_or_else(|| Stage::of(guard.hold.let_go(true)), Stage::Stays);
+        Self { guard, stage }
     }
 
-    // Polled in place: what is awaited by value lies in the caller's future once for each function that takes it.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Why>> {
-        match self {
-            Self::Over(result) => Poll::Ready(std::mem::replace(result, Err(Why::Closed))),
-            Self::Asked(waiting) => match waiting.poll(cx.waker()) {
-                None => Poll::Pending,
-                Some((_, Outcome::Failed(why), _)) => Poll::Ready(Err(*why)),
-                Some((_, Outcome::Done | Outcome::Granted { .. }, _)) => Poll::Ready(Ok(())),
-            },
-            Self::Stays(stays) => Pin::new(stays).poll(cx).map(|told| told.unwrap_or(Err(Why::Closed))),
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Why>>> {
+        let over = match &mut self.stage {
+            Stage::Over(over) => replace(over, Ok(())),
+            Stage::Asked(slip) => {
+                let (handle, cohort) = self.guard.hold.whereabouts();
+                match handle.pick(cohort, *slip, cx.waker()) {
+                    None => return Poll::Pending,
+                    Some((Outcome::Failed(why), _)) => Err(why),
+                    Some((Outcome::Done | Outcome::Granted { .. }, _)) => Ok(()),
+                }
+            }
+            Stage::Stays(stays) => ready!(Pin::new(stays).poll(cx)).unwrap_or(Err(Why::Closed)).map_err(Box::new),
+        };
+        self.stage = Stage::Over(Ok(()));
+        Poll::Ready(over)
+    }
+
+    #[cold]
+    fn error(&self, why: Why) -> ReleaseError {
+        let place = self.guard.hold.place();
+        match why {
+            Why::Store(source) => ReleaseError::Store { place, source },
+            Why::Lost(reason) => ReleaseError::Lost { place, reason },
+            _ => ReleaseError::Lost { place, reason: LossReason::Shutdown },
         }
+    }
+}
+
+impl Stage {
+    fn of(released: Released) -> Self {
+        match released {
+            Released::Now(result) => Self::Over(result.map_err(Box::new)),
+            Released::Later(slip) => Self::Asked(slip),
+        }
+    }
+}
+
+impl<K: Held> Future for Parting<K> {
+    type Output = Result<(), ReleaseError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let over = ready!(self.poll_over(cx));
+        Poll::Ready(over.map_err(|why| self.error(*why)))
+    }
+}
+
+// Nobody waits for the answer any more. What was asked stays asked.
+impl<K: Held> Drop for Parting<K> {
+    fn drop(&mut self) {
+        if let Stage::Asked(slip) = self.stage {
+            let (handle, cohort) = self.guard.hold.whereabouts();
+            handle.cancel(cohort, slip);
+        }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::held::Mutual;
+
+    #[test]
+    fn a_release_is_hardly_larger_than_its_guard() {
+        let (release, guard) = (size_of::<Parting<Mutual>>(), size_of::<Guard>());
+        assert!(release <= guard + 24, "{release} and {guard} bytes");
     }
 }
