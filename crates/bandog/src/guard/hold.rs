@@ -358,7 +358,7 @@ impl Hold {
 
     // Renewal stops here, atomically; the request itself may come later.
     pub(super) fn let_go(&self, listen: bool) -> Released {
-        let (grip, heard) = (self.grip, self.handle.is_heard());
+        let grip = self.grip;
         let mut state = self.cohort.lock();
         if state.machine.leave(grip) {
             return Released::Now(match listen.then(|| state.machine.loss(self.handle.clock.now(), grip)) {
@@ -366,7 +366,7 @@ impl Hold {
                 Some(Some(reason)) => Err(Why::Lost(reason)),
             });
         }
-        let now = self.handle.clock.now();
+        let (now, heard) = (self.handle.clock.now(), self.handle.is_heard());
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
         let lane = match listen {
             true => Lane::Claims,
