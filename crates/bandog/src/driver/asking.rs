@@ -28,7 +28,7 @@ impl Driver {
         let mut state = cohort.lock();
         let began = self.clock.now();
         let outcome = match state.machine.reenter(began, owner, mode, true)? {
-            // Made anew: copied as a whole, its bytes are waited for.
+            // Made anew: a copy of the whole would wait for bytes that were just written one by one (decision 0042).
             Outcome::Granted { grip, token, .. } => Outcome::Granted { grip, token, how: How::Reentry },
             failed => failed,
         };

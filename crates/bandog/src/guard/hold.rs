@@ -358,15 +358,17 @@ impl Hold {
 
     // Renewal stops here, atomically; the request itself may come later.
     pub(super) fn let_go(&self, listen: bool) -> Released {
-        let grip = self.grip;
+        // Before it is locked: whoever reads the log may be asked.
+        let (grip, heard) = (self.grip, self.handle.is_heard());
         let mut state = self.cohort.lock();
         if state.machine.leave(grip) {
-            return Released::Now(match listen.then(|| state.machine.loss(self.handle.clock.now(), grip)) {
-                None | Some(None) => Ok(()),
-                Some(Some(reason)) => Err(Why::Lost(reason)),
+            let lost = if listen { state.machine.loss(self.handle.clock.now(), grip) } else { None };
+            return Released::Now(match lost {
+                None => Ok(()),
+                Some(reason) => Err(Why::Lost(reason)),
             });
         }
-        let (now, heard) = (self.handle.clock.now(), self.handle.is_heard());
+        let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
         let lane = match listen {
             true => Lane::Claims,

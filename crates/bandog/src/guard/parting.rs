@@ -1,6 +1,6 @@
 //! A guard that is let go, and the answer to that, which [`Guard::release`](super::Guard::release) waits for.
 //!
-//! Written out: an async block keeps its parts twice. It asks by the guard's own way, and needs no way of its own.
+//! Written out: an async block keeps its parts twice. It asks by the guard's client and lock, which it has anyway, also when it is over.
 
 use std::future::Future;
 use std::mem::replace;
@@ -20,6 +20,8 @@ enum Stage {
     /// The store was asked, and the slip has the answer.
     Asked(Slip),
     Stays(Stays),
+    /// The answer was picked up.
+    Ended,
 }
 
 pub(super) struct Parting<K: Held> {
@@ -38,6 +40,7 @@ impl<K: Held> Parting<K> {
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Why>>> {
         let over = match &mut self.stage {
             Stage::Over(over) => replace(over, Ok(())),
+            Stage::Ended => return Poll::Pending,
             Stage::Asked(slip) => {
                 let (handle, cohort) = self.guard.hold.whereabouts();
                 match handle.pick(cohort, *slip, cx.waker()) {
@@ -48,7 +51,7 @@ impl<K: Held> Parting<K> {
             }
             Stage::Stays(stays) => ready!(Pin::new(stays).poll(cx)).unwrap_or(Err(Why::Closed)).map_err(Box::new),
         };
-        self.stage = Stage::Over(Ok(()));
+        self.stage = Stage::Ended;
         Poll::Ready(over)
     }
 
@@ -93,8 +96,21 @@ impl<K: Held> Drop for Parting<K> {
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
+    use std::task::Waker;
+
     use super::*;
+    use crate::Locks;
     use crate::held::Mutual;
+
+    #[test]
+    fn whoever_asks_again_after_the_answer_hears_nothing_more() {
+        let (locks, runtime) =
+            (Locks::builder().build().unwrap(), tokio::runtime::Builder::new_current_thread().build().unwrap());
+        let guard = runtime.block_on(locks.mutex("job").acquire()).unwrap();
+        let (mut release, mut cx) = (Parting::of(guard), Context::from_waker(Waker::noop()));
+        assert!(matches!(Pin::new(&mut release).poll(&mut cx), Poll::Ready(Ok(()))));
+        assert!(Pin::new(&mut release).poll(&mut cx).is_pending());
+    }
 
     #[test]
     fn a_release_is_hardly_larger_than_its_guard() {
