@@ -75,9 +75,12 @@ fn the_supervisor_is_killed() {
 #[test]
 fn children_of_a_shell_that_became_the_wrapper_are_spared() {
     let run = Run::new();
-    let script = "sleep 1000 & echo $! > $DIR/older; exec \"$HOLD\" -- sh -c 'echo > $DIR/ready; exec sleep 1000'";
+    let script = "sleep 1000 & echo $! > $DIR/older; exec \"$HOLD\" --log $DIR/told -- sleep 1000";
     let mut wrapper = run.command("sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap();
-    eventually("the command runs", || run.file("ready").exists().then_some(()));
+    // Not before the wrapper knows: without a supervisor it would say that nothing was started.
+    eventually("the command runs", || {
+        std::fs::read_to_string(run.file("told")).ok()?.contains("started").then_some(())
+    });
     let older: i32 = std::fs::read_to_string(run.file("older")).unwrap().trim().parse().unwrap();
     let supervisor = children(i32::try_from(wrapper.id()).unwrap()).into_iter().find(|child| *child != older).unwrap();
     kill_process(pid(supervisor), Signal::KILL).unwrap();
