@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "parts of tests")]
 
+mod common;
+
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
 
 use bandog::{Hold, Locks, Owner};
+use common::{secs, within};
 use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -42,11 +43,8 @@ async fn live() {
 fn a_filter_may_look_at_the_lock() {
     let filter = tracing_subscriber::registry().with(dynamic_filter_fn(|_, _| look()));
     tracing::subscriber::set_global_default(filter).unwrap();
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
+    within(secs(10), || {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(live());
-        tell.send(()).unwrap();
     });
-    told.recv_timeout(Duration::from_secs(10)).expect("it does not hang");
     assert!(LOOKS.load(Ordering::Relaxed) > 0);
 }

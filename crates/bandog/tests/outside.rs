@@ -2,32 +2,10 @@
 
 mod common;
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-
 use bandog::blocking::Locks;
 use bandog::{ErrorKind, Fault, MemoryStore, OpKind};
-use common::{Far, ms, secs};
+use common::{Far, ms, secs, within};
 use tokio::runtime::Builder;
-
-/// A test on a thread of its own, that fails rather than hang.
-#[track_caller]
-fn within<T: Send + 'static>(limit: Duration, test: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tell, told) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        let output = test();
-        let _ = tell.send(());
-        output
-    });
-    if told.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-        panic!("it hangs");
-    }
-    match thread.join() {
-        Ok(output) => output,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
-}
 
 #[expect(clippy::unwrap_used, reason = "a part of a test")]
 fn clients(store: &MemoryStore) -> [bandog::Locks; 2] {

@@ -6,30 +6,15 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread;
 
 use bandog::op::{Op, Reply};
 use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
 use bandog::{Hold, LockName, Locks, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
-use common::{World, poll, ready, secs};
-
-/// A test that fails rather than hang: a renewal thread that has died is waited for in vain.
-#[track_caller]
-fn within_limits(test: impl FnOnce() + Send + 'static) {
-    let (tell, told) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        test();
-        let _ = tell.send(());
-    });
-    assert!(told.recv_timeout(secs(20)) != Err(mpsc::RecvTimeoutError::Timeout), "it hangs");
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
+use common::{World, poll, ready, secs, within};
 
 struct Panics;
 
@@ -41,7 +26,7 @@ impl Wake for Panics {
 
 #[test]
 fn a_waker_that_panics_ends_no_renewals() {
-    within_limits(|| {
+    within(secs(20), || {
         for world in World::both() {
             let locks = bandog::blocking::Locks::from(world.locks());
             let guard = locks.mutex("job").acquire().unwrap();
@@ -131,7 +116,7 @@ impl fmt::Debug for Broken {
 
 #[test]
 fn a_store_that_panics_has_not_answered() {
-    within_limits(|| {
+    within(secs(20), || {
         let clock = VirtualClock::new();
         let store = Broken { inner: MemoryStore::with_clock(clock.clock()), panics: Arc::default() };
         let locks = Locks::builder().store(store.clone()).clock(clock.clock()).build().unwrap();
@@ -174,7 +159,7 @@ impl Drop for Looks {
 
 #[test]
 fn a_waker_may_look_at_its_lock() {
-    within_limits(|| {
+    within(secs(20), || {
         for world in World::both() {
             let locks = world.locks();
             let guard = bandog::blocking::Locks::from(locks.clone()).mutex("job").acquire().unwrap().unbind();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bandog_core::holder::{HolderId, PublicId};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Grip, HoldState, Lane, LossReason, Machine, Released, Slip, Why, Word};
+use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Slip, Word};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
@@ -354,38 +354,6 @@ impl Hold {
     /// Ends what is left here of a hold that nobody has any more.
     pub(crate) fn abandoned(&self) {
         self.let_go(false);
-    }
-
-    // Renewal stops here, atomically; the request itself may come later.
-    pub(super) fn let_go(&self, listen: bool) -> Released {
-        // Before it is locked: whoever reads the log may be asked.
-        let (grip, heard) = (self.grip, self.handle.is_heard());
-        let mut state = self.cohort.lock();
-        if state.machine.leave(grip) {
-            let lost = if listen { state.machine.loss(self.handle.clock.now(), grip) } else { None };
-            return Released::Now(match lost {
-                None => Ok(()),
-                Some(reason) => Err(Why::Lost(reason)),
-            });
-        }
-        let now = self.handle.clock.now();
-        let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let lane = match listen {
-            true => Lane::Claims,
-            false if self.handle.goes_on_here() => Lane::AtOnce,
-            false => Lane::Renewals,
-        };
-        let released = self.handle.release_at(now, &self.cohort, state, (grip, heard), |machine| {
-            if admitted {
-                return machine.handle_last_release(now, grip, lane, listen);
-            }
-            machine.handle_abandon(now, grip);
-            Released::Now(Ok(()))
-        });
-        if !admitted {
-            self.handle.signals.abandoned();
-        }
-        released
     }
 }
 

@@ -7,9 +7,10 @@ use std::mem::replace;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bandog_core::lock::{LossReason, Outcome, Released, Slip, Why};
+use bandog_core::lock::{Lane, LossReason, Outcome, Released, Slip, Why};
 
 use super::Guard;
+use super::hold::Hold;
 use crate::driver::Stays;
 use crate::error::ReleaseError;
 use crate::held::Held;
@@ -81,6 +82,40 @@ impl<K: Held> Future for Parting<K> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let over = ready!(self.poll_over(cx));
         Poll::Ready(over.map_err(|why| self.error(*why)))
+    }
+}
+
+impl Hold {
+    // Renewal stops here, atomically; the request itself may come later.
+    pub(super) fn let_go(&self, listen: bool) -> Released {
+        // Before it is locked: whoever reads the log may be asked.
+        let (grip, heard) = (self.grip, self.handle.is_heard());
+        let mut state = self.cohort.lock();
+        if state.machine.leave(grip) {
+            let lost = if listen { state.machine.loss(self.handle.clock.now(), grip) } else { None };
+            return Released::Now(match lost {
+                None => Ok(()),
+                Some(reason) => Err(Why::Lost(reason)),
+            });
+        }
+        let now = self.handle.clock.now();
+        let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
+        let lane = match listen {
+            true => Lane::Claims,
+            false if self.handle.goes_on_here() => Lane::AtOnce,
+            false => Lane::Renewals,
+        };
+        let released = self.handle.release_at(now, &self.cohort, state, (grip, heard), |machine| {
+            if admitted {
+                return machine.handle_last_release(now, grip, lane, listen);
+            }
+            machine.handle_abandon(now, grip);
+            Released::Now(Ok(()))
+        });
+        if !admitted {
+            self.handle.signals.abandoned();
+        }
+        released
     }
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::task::{Context, Poll, Waker};
-use std::thread::ThreadId;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use bandog::ledger::Limits;
@@ -28,6 +28,24 @@ pub(crate) const fn ms(ms: u64) -> Duration {
 
 pub(crate) fn name(name: &str) -> LockName {
     LockName::new(name).unwrap()
+}
+
+/// A test on a thread of its own, that fails rather than hang.
+#[track_caller]
+pub(crate) fn within<T: Send + 'static>(limit: Duration, test: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let output = test();
+        let _ = tell.send(());
+        output
+    });
+    if told.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+        panic!("it hangs");
+    }
+    match thread.join() {
+        Ok(output) => output,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
 }
 
 /// One store and its clock.

@@ -21,10 +21,9 @@ impl Machine {
 
     /// Why a hold is lost, if it is.
     pub fn loss(&self, now: Moment, grip: Grip) -> Option<LossReason> {
-        let lost = self.holds.get(grip.0).filter(|hold| hold.is_lost(now))?;
-        match lost.state(now) {
-            HoldState::Lost(reason) => Some(reason),
-            HoldState::Held { .. } | HoldState::Uncertain { .. } => None,
+        match self.state(now, grip) {
+            Some(HoldState::Lost(reason)) => Some(reason),
+            _ => None,
         }
     }
 
