@@ -18,7 +18,7 @@ use tracing::field::Empty;
 
 use crate::config::{ConfigError, Options};
 use crate::driver::shield::shield;
-use crate::driver::{Asked, Cohort, Handle};
+use crate::driver::{Asked, Cohort, Handle, Key};
 use crate::error::{AcquireError, ErrorKind, Place, refusal_kind};
 use crate::guard::Guard;
 use crate::held::Held;
@@ -29,7 +29,7 @@ use crate::signals::{Denied, Phase, detailed, mode_word};
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     pub(crate) handle: Handle,
-    pub(crate) name: Result<LockName, (String, NameError)>,
+    pub(crate) name: Result<Key, (String, NameError)>,
     pub(crate) mode: Result<Mode, ConfigError>,
     pub(crate) options: Arc<Options>,
     pub(crate) owner: Option<OwnerId>,
@@ -342,7 +342,7 @@ pub(crate) fn place(handle: &Handle, name: &LockName) -> Place {
 impl<K: Held> std::fmt::Debug for Acquire<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (state, lock) = match &self.state {
-            State::New(order, _) => ("new", order.name.as_ref().ok()),
+            State::New(order, _) => ("new", order.name.as_deref().ok()),
             State::Waiting(waiting) => ("waiting", waiting.asker.as_ref().map(|asker| asker.cohort.name())),
             State::Over => ("over", None),
         };

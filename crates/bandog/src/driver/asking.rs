@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use bandog_core::lock::{Ask, How, Outcome, OwnerId, Slip};
 use bandog_core::mode::Mode;
-use bandog_core::name::LockName;
 use bandog_core::time::Moment;
 
-use super::{Cohort, Driver, Named, shield};
+use super::{Cohort, Driver, Key, shield};
 
 /// What came of an ask so far.
 pub(crate) struct Asked {
@@ -22,8 +21,8 @@ pub(crate) struct Asked {
 impl Driver {
     /// Enters a lock again that the owner holds: that needs little of what another ask does.
     #[inline]
-    pub(crate) fn reenter(&self, name: &LockName, owner: OwnerId, mode: Mode) -> Option<Asked> {
-        let cohort = self.shard(name).get(name).map(|Named(cohort)| Arc::clone(cohort))?;
+    pub(crate) fn reenter(&self, name: &Key, owner: OwnerId, mode: Mode) -> Option<Asked> {
+        let cohort = self.cohorts.get(name)?;
         // One that is retired holds nothing.
         let mut state = cohort.lock();
         let began = self.clock.now();
@@ -38,7 +37,7 @@ impl Driver {
 
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn ask(self: &Arc<Self>, name: &LockName, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
+    pub(crate) fn ask(self: &Arc<Self>, name: &Key, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
         let heard = self.is_heard();
         loop {
             let cohort = self.cohort(name);

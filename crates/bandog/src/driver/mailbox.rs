@@ -44,6 +44,7 @@ impl Inbox for Mailbox {
         if let Some(stays) = stays {
             return stays.notify_one();
         }
+        let name = driver.key(name);
         // Only a grant matters to a lock that nobody here knows: the machine answers it with a release.
         if matches!(news, News::Granted { .. }) || driver.knows(&name) {
             driver.enter(&name, |now, machine| machine.handle_push(now, run, news.clone()));

@@ -17,19 +17,18 @@ mod janitor;
 mod keeper;
 mod letter;
 mod mailbox;
-mod named;
 mod report;
 mod round;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
 pub(crate) mod shield;
 mod stay;
+mod table;
 mod told;
 pub(crate) mod tracked;
 mod watchdog;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -45,7 +44,7 @@ use crate::clock::Clock;
 use crate::config::LockConfig;
 use crate::signals::{Grouping, Herald, Signals, detailed};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, MutexGuard, RandomState};
+use crate::sync::{Mutex, MutexGuard};
 
 pub(crate) use asking::Asked;
 pub(crate) use calls::first;
@@ -56,12 +55,11 @@ use janitor::Janitor;
 pub use janitor::JanitorStats;
 use keeper::Keeper;
 use mailbox::Mailbox;
-use named::{Cohorts, Named};
 pub(crate) use stay::Stays;
+pub(crate) use table::Key;
+use table::Table;
 use told::Told;
 pub(crate) use watchdog::Watchdog;
-
-const SHARDS: usize = 16;
 
 /// One client: its store, its machines, its keeper.
 pub(crate) struct Driver {
@@ -81,8 +79,7 @@ pub(crate) struct Driver {
     keeper: Keeper,
     pub(crate) watchdog: Watchdog,
     mailbox: Arc<Mailbox>,
-    cohorts: [Mutex<Cohorts>; SHARDS],
-    hasher: RandomState,
+    cohorts: Table,
     /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
     detached: Mutex<BTreeSet<u64>>,
     /// Those of them that only stay for a while, and whom to tell that they are revoked.
@@ -150,8 +147,7 @@ impl Driver {
             janitor: Janitor::new(janitor_limit),
             signals: Signals::new(group_by),
             herald: Herald::default(),
-            cohorts: Default::default(),
-            hasher: RandomState::new(),
+            cohorts: Table::default(),
             detached: Mutex::default(),
             staying: Mutex::default(),
             inbox_up: AtomicBool::new(false),
@@ -167,7 +163,7 @@ impl Driver {
     /// Feeds the machine of a name, made if need be, and says which cohort it was.
     pub(crate) fn enter<R>(
         self: &Arc<Self>,
-        name: &LockName,
+        name: &Key,
         mut feed: impl FnMut(Moment, &mut Machine) -> R,
     ) -> (Arc<Cohort>, R) {
         loop {
@@ -304,27 +300,27 @@ impl Driver {
         lock(&self.detached).insert(seq);
     }
 
-    fn cohort(&self, name: &LockName) -> Arc<Cohort> {
-        let mut shard = self.shard(name);
-        if let Some(Named(cohort)) = shard.get(name) {
-            return Arc::clone(cohort);
-        }
-        let seed = self.hasher.hash_one(name);
-        let mut machine = Machine::new(Arc::clone(&self.settings), self.client.clone(), seed);
-        if !self.inbox_up.load(Ordering::Acquire) {
-            machine.handle_inbox(self.clock.now(), false);
-        }
-        if self.closed.load(Ordering::Acquire) {
-            machine.handle_close(self.clock.now());
-        }
-        let cohort = Arc::new(Cohort::new(name.clone(), machine));
-        shard.insert(Named(Arc::clone(&cohort)));
-        cohort
+    /// A name, as the cohorts of this client are found by it.
+    pub(crate) fn key(&self, name: LockName) -> Key {
+        self.cohorts.key(name)
+    }
+
+    fn cohort(&self, name: &Key) -> Arc<Cohort> {
+        self.cohorts.get_or_insert(name, || {
+            let mut machine = Machine::new(Arc::clone(&self.settings), self.client.clone(), name.hash());
+            if !self.inbox_up.load(Ordering::Acquire) {
+                machine.handle_inbox(self.clock.now(), false);
+            }
+            if self.closed.load(Ordering::Acquire) {
+                machine.handle_close(self.clock.now());
+            }
+            Cohort::new(LockName::clone(name), machine)
+        })
     }
 
     /// How many locks this client has something to do with.
     pub(crate) fn locks_in_use(&self) -> usize {
-        self.cohorts.iter().map(|shard| lock(shard).len()).sum()
+        self.cohorts.len()
     }
 
     /// Ends everything and waits for the releases, but not forever.
@@ -339,21 +335,12 @@ impl Driver {
 
     // The flag is set under both locks: whoever finds the cohort later looks again.
     fn retire(&self, cohort: &Cohort) {
-        let mut shard = self.shard(cohort.name());
-        let mut state = cohort.lock();
-        if state.machine.is_idle() && !state.retired {
-            state.retired = true;
-            shard.remove(cohort.name());
-            if shard.is_empty() {
-                shard.shrink_to_fit();
-            }
-        }
-    }
-
-    fn shard(&self, name: &LockName) -> MutexGuard<'_, Cohorts> {
-        // Names mostly differ in their last letters. A poor spread costs contention, nothing else.
-        let spread = name.as_str().bytes().rev().take(4).fold(0, |sum, byte| sum * 5 + usize::from(byte));
-        lock(&self.cohorts[spread % SHARDS])
+        self.cohorts.remove_if(cohort, || {
+            let mut state = cohort.lock();
+            let leaves = state.machine.is_idle() && !state.retired;
+            state.retired |= leaves;
+            leaves
+        });
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -365,11 +352,11 @@ impl Driver {
     }
 
     fn all_cohorts(&self) -> Vec<Arc<Cohort>> {
-        self.cohorts.iter().flat_map(in_shard).collect()
+        self.cohorts.shards().flatten().collect()
     }
 
-    fn knows(&self, name: &LockName) -> bool {
-        self.shard(name).contains(name)
+    fn knows(&self, name: &Key) -> bool {
+        self.cohorts.get(name).is_some()
     }
 }
 
@@ -383,11 +370,6 @@ impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Debug::fmt(&**self, f)
     }
-}
-
-/// Looked up before anything is done with them: what is done may need the shard.
-fn in_shard(shard: &Mutex<Cohorts>) -> Vec<Arc<Cohort>> {
-    lock(shard).iter().map(|Named(cohort)| Arc::clone(cohort)).collect()
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

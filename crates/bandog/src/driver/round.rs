@@ -6,7 +6,6 @@
 //! Cost: one request on each of the store's connections, one walk over the locks in use, and batches that name each hold that
 //! no answer has named since the last round; of very many holds a part each round, so that it does not grow with them.
 
-use std::hash::BuildHasher;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use super::calls::first;
 use super::health::Reach;
 use super::letter::Letter;
 use super::shield::shielded;
-use super::{Cohort, Driver, in_shard};
+use super::{Cohort, Driver};
 use crate::clock::Clock;
 use crate::signals::{Check, Link, Strategy};
 
@@ -118,14 +117,14 @@ impl Driver {
         let (mut sum, mut bytes, mut letters) = (Tally::default(), 0, Vec::new());
         let mut now = self.clock.now();
         let part = self.part();
-        for shard in &self.cohorts {
-            for cohort in in_shard(shard) {
+        for shard in self.cohorts.shards() {
+            for cohort in shard {
                 if letters.len() >= PIECE {
                     self.keeper.post(std::mem::take(&mut letters));
                     self.keeper_answers(TURN).await;
                     now = self.clock.now();
                 }
-                let since = if part.has(|| self.hasher.hash_one(cohort.name())) { since } else { Duration::MAX };
+                let since = if part.has(|| self.cohorts.hash(cohort.name())) { since } else { Duration::MAX };
                 let (tally, size) = self.check_cohort(now, since, &cohort, &mut letters);
                 sum.holds += tally.holds;
                 sum.uncertain += tally.uncertain;

@@ -92,11 +92,7 @@ impl Hold {
         let (grip, heard) = (self.grip, self.handle.is_heard());
         let mut state = self.cohort.lock();
         if state.machine.leave(grip) {
-            let lost = if listen { state.machine.loss(self.handle.clock.now(), grip) } else { None };
-            return Released::Now(match lost {
-                None => Ok(()),
-                Some(reason) => Err(Why::Lost(reason)),
-            });
+            return if listen { state.machine.left(self.handle.clock.now(), grip) } else { Released::Now(Ok(())) };
         }
         let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();

@@ -83,7 +83,7 @@ pub type Write = Request<Writing>;
 
 impl<K: Held> Request<K> {
     pub(crate) fn new(handle: Handle, name: &str, mode: Result<Mode, ConfigError>) -> Self {
-        let name = LockName::new(name).map_err(|error| (excerpt(name), error));
+        let name = LockName::new(name).map(|name| handle.key(name)).map_err(|error| (excerpt(name), error));
         let options = Arc::clone(&handle.defaults.options);
         let order = Order { handle, name, mode, options, owner: None, reentrant: false, ask: OnceLock::new() };
         Self { order: Arc::new(order), held: PhantomData }

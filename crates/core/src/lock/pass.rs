@@ -104,7 +104,7 @@ impl Machine {
     /// A guard is released. With `listen` the caller gets a slip for the store's answer.
     pub fn handle_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
         if self.leave(grip) {
-            return Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))));
+            return self.left(now, grip);
         }
         let lane = if listen { Lane::Claims } else { Lane::Renewals };
         self.handle_last_release(now, grip, lane, listen)
@@ -132,6 +132,22 @@ impl Machine {
         let slip = self.bustle.slips.insert(None, Stage::Errand);
         self.bustle.partings[key].slip = Some(slip);
         Released::Later(slip)
+    }
+
+    /// What is to be said to whoever has [left](Self::leave) a lock that others are still in: whether it is held.
+    #[inline]
+    pub fn left(&self, now: Moment, grip: Grip) -> Released {
+        // Whether, and then why: a reason is large, and would be copied where there is none (decision 0042).
+        if self.holds.get(grip.0).is_some_and(|hold| hold.is_lost(now)) {
+            self.left_lost(now, grip)
+        } else {
+            Released::Now(Ok(()))
+        }
+    }
+
+    #[cold]
+    fn left_lost(&self, now: Moment, grip: Grip) -> Released {
+        Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))))
     }
 
     /// A guard is dropped while nobody can send its release: it stops being renewed, and the lease runs out.

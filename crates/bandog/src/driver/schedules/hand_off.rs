@@ -84,7 +84,10 @@ fn a_name_that_is_forgotten_meanwhile_has_one_cohort() {
             thread::spawn(move || {
                 let guard = take(&locks, NAME);
                 let ours = guard.as_hold().whereabouts().1;
-                assert!(Arc::ptr_eq(&locks.handle.cohort(ours.name()), ours), "two cohorts in use");
+                assert!(
+                    Arc::ptr_eq(&locks.handle.cohort(&locks.handle.key(ours.name().clone())), ours),
+                    "two cohorts in use"
+                );
                 inside.visit(guard);
             })
         };
