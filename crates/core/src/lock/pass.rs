@@ -82,11 +82,10 @@ impl Remote {
         !self.fair && self.since.is_none_or(within)
     }
 
-    /// When the turn is over, if a hold that begins now is its last, should it last as long as those before it. `next` is whoever is
-    /// passed the lock otherwise.
-    fn ends(&self, now: Moment, next: u64, settings: &Settings) -> Option<Moment> {
-        let passed = now.since(self.since?);
-        let ends = now + passed / self.passes.max(1);
+    /// When the turn is over, if a hold that begins now is its last, should it last as long as the one before it: `held`. `next` is
+    /// whoever is passed the lock otherwise.
+    fn ends(&self, now: Moment, held: Duration, next: u64, settings: &Settings) -> Option<Moment> {
+        let (passed, ends) = (now.since(self.since?), now + held);
         (passed >= SOON && !self.patient(ends, next, settings)).then_some(ends)
     }
 }
@@ -313,19 +312,19 @@ impl Machine {
         self.bustle.remote.passes += 1;
         // Its own token: a paused predecessor must be fenced off from its own neighbours too.
         hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
-        let is_unconfirmed = !hold.confirmed && !hold.confirming;
+        let (held, is_unconfirmed) = (now.since(hold.since), !hold.confirmed && !hold.confirming);
         self.give(now, grip.0, next, How::Local);
-        if let Some(ends) = self.turn_ends(now).filter(|_| is_unconfirmed) {
+        if let Some(ends) = self.turn_ends(now, held).filter(|_| is_unconfirmed) {
             // It is due within the claim window anyway. Now it has the store, and whoever is next, awake when the release comes.
             self.bustle.todo.push_back(Todo::Prepare(grip, (ends - LEAD).max(now)));
         }
     }
 
-    fn turn_ends(&self, now: Moment) -> Option<Moment> {
+    fn turn_ends(&self, now: Moment, held: Duration) -> Option<Moment> {
         let slips = &self.bustle.slips;
         // With nobody in line, it would be somebody who has yet to come.
         let next = slips.head().map_or_else(|| slips.serial() + 1, |next| next.serial);
-        self.bustle.remote.ends(now, next, &self.settings)
+        self.bustle.remote.ends(now, held, next, &self.settings)
     }
 
     /// A grant that nobody picked up: its waiter goes to the end of the line and the lock goes on.

@@ -44,6 +44,22 @@ fn a_pushed_grant_is_confirmed_when_its_turn_is_about_to_end() {
 }
 
 #[test]
+fn what_was_held_before_anybody_waited_elsewhere_makes_no_hold_of_the_turn_shorter() {
+    let (mut lock, first) = Lock::queued(writer());
+    let neighbours = [(); 2].map(|()| lock.ask(writer()));
+    lock.push(1, 11);
+    let mut grip = lock.grip(first);
+    lock.wait(1);
+    lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
+    for (wait, sent) in [(1, ""), (2, "renew #1")] {
+        lock.wait(wait);
+        lock.release(grip);
+        assert_eq!(lock.actions().concat(), sent, "5 ms after the news whoever comes has to queue");
+        grip = lock.grip(neighbours[usize::from(wait == 2)]);
+    }
+}
+
+#[test]
 fn a_turn_is_prepared_shortly_before_it_ends_unless_that_was_sooner() {
     for ends_sooner in [false, true] {
         let (mut lock, first) = Lock::queued(writer());
