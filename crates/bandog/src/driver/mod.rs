@@ -356,7 +356,7 @@ impl Driver {
     }
 
     fn knows(&self, name: &Key) -> bool {
-        self.cohorts.get(name).is_some()
+        self.cohorts.has(name)
     }
 }
 

@@ -19,7 +19,7 @@ const SHARDS: usize = 16;
 type Shard = HashTable<Arc<Cohort>>;
 
 /// A name and where it belongs in the table of one client, and of no other.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Key {
     name: LockName,
     hash: u64,
@@ -30,6 +30,13 @@ impl Deref for Key {
 
     fn deref(&self) -> &LockName {
         &self.name
+    }
+}
+
+// Where names go must not be foreseen, so it is not told.
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.name.fmt(f)
     }
 }
 
@@ -63,13 +70,17 @@ impl Table {
 
     #[inline]
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Cohort>> {
-        self.shard(key.hash).find(key.hash, |cohort| key.is(cohort)).map(Arc::clone)
+        find(&self.shard_of(key), key).map(Arc::clone)
+    }
+
+    pub(super) fn has(&self, key: &Key) -> bool {
+        find(&self.shard_of(key), key).is_some()
     }
 
     /// The cohort of a name, made if there is none.
     pub(super) fn get_or_insert(&self, key: &Key, make: impl FnOnce() -> Cohort) -> Arc<Cohort> {
-        let mut shard = self.shard(key.hash);
-        if let Some(cohort) = shard.find(key.hash, |cohort| key.is(cohort)) {
+        let mut shard = self.shard_of(key);
+        if let Some(cohort) = find(&shard, key) {
             return Arc::clone(cohort);
         }
         let cohort = Arc::new(make());
@@ -84,7 +95,9 @@ impl Table {
         if !leaves() {
             return;
         }
-        if let Ok(found) = shard.find_entry(hash, |found| found.name() == cohort.name()) {
+        let found = shard.find_entry(hash, |found| std::ptr::eq(&**found, cohort));
+        debug_assert!(found.is_ok(), "whoever retires stands where its name belongs");
+        if let Ok(found) = found {
             found.remove();
         }
         if shard.is_empty() {
@@ -101,8 +114,55 @@ impl Table {
         self.shards.iter().map(|shard| lock(shard).iter().map(Arc::clone).collect())
     }
 
+    fn shard_of(&self, key: &Key) -> MutexGuard<'_, Shard> {
+        debug_assert_eq!(key.hash, self.hash(&key.name), "a key of another client");
+        self.shard(key.hash)
+    }
+
     // Not by the bits that a shard goes by: those are the highest and the lowest.
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         lock(&self.shards[(hash >> 32) as usize % SHARDS])
+    }
+}
+
+fn find<'a>(shard: &'a Shard, key: &Key) -> Option<&'a Arc<Cohort>> {
+    shard.find(key.hash, |cohort| key.is(cohort))
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use bandog_core::holder::{Client, ClientId, Who};
+    use bandog_core::lock::Machine;
+
+    use super::*;
+
+    fn cohort(key: &Key) -> Cohort {
+        let client = Client::new(ClientId::from_random(1), Who::default());
+        Cohort::new(LockName::clone(key), Machine::new(Arc::default(), client, key.hash()))
+    }
+
+    #[test]
+    fn whatever_was_put_in_is_found_while_the_table_grows_and_goes_once() {
+        let table = Table::default();
+        let keys: Vec<Key> = (0..1_000).map(|n| table.key(LockName::new(format!("job {n}")).unwrap())).collect();
+        let put: Vec<Arc<Cohort>> = keys.iter().map(|key| table.get_or_insert(key, || cohort(key))).collect();
+        assert_eq!(table.len(), put.len());
+        for (key, cohort) in keys.iter().zip(&put) {
+            let again = table.get_or_insert(key, || panic!("it is there"));
+            assert!(Arc::ptr_eq(&again, cohort) && table.get(key).is_some_and(|found| Arc::ptr_eq(&found, cohort)));
+        }
+        for (key, cohort) in keys.iter().zip(&put) {
+            table.remove_if(cohort, || false);
+            assert!(table.has(key), "it was asked and stays");
+            table.remove_if(cohort, || true);
+            assert!(!table.has(key));
+        }
+        assert_eq!((table.len(), table.shards().flatten().count()), (0, 0));
+    }
+
+    #[test]
+    fn a_key_shows_its_name_and_not_where_it_belongs() {
+        let (table, name) = (Table::default(), LockName::new("job").unwrap());
+        assert_eq!(format!("{:?}", table.key(name.clone())), format!("{name:?}"));
     }
 }

@@ -82,10 +82,12 @@ impl Remote {
         !self.fair && self.since.is_none_or(within)
     }
 
-    /// When the turn is over, if a hold that begins now is its last, should it last as long as the one before it: `held`. `next` is
+    /// When the turn is over, if a hold that begins now is its last, should it last as long as those before it. The average is too
+    /// short where the first of them began before anybody was known to wait: then it is as long as the last one, `held`. `next` is
     /// whoever is passed the lock otherwise.
     fn ends(&self, now: Moment, held: Duration, next: u64, settings: &Settings) -> Option<Moment> {
-        let (passed, ends) = (now.since(self.since?), now + held);
+        let passed = now.since(self.since?);
+        let ends = now + held.max(passed / self.passes.max(1));
         (passed >= SOON && !self.patient(ends, next, settings)).then_some(ends)
     }
 }

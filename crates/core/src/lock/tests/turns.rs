@@ -40,6 +40,12 @@ fn a_pushed_grant_is_confirmed_when_its_turn_is_about_to_end() {
     let nothing = Vec::<String>::new;
     assert_eq!(turn_of(&[3, 3, 3]), [nothing(), nothing(), vec!["renew #1".to_owned()]], "12 ms are too long");
     assert_eq!(turn_of(&[3, 2, 2]), [nothing(), nothing(), nothing()], "9 ms are not");
+    let told = turn_of(&[3, 3, 1, 1]);
+    assert_eq!(
+        told.iter().map(Vec::len).collect::<Vec<_>>(),
+        [0, 0, 0, 1],
+        "the next hold may be one of the longer ones"
+    );
     assert_eq!(turn_of(&[6, 3]), [vec!["renew #1".to_owned()], nothing()], "and once is enough");
 }
 
