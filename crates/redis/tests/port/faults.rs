@@ -120,6 +120,18 @@ fn without_memory_holders_renew_release_and_hand_over() {
 }
 
 #[test]
+fn without_memory_a_line_is_handed_over_one_by_one() {
+    let Some(mut store) = Store::start(Limits::default()) else { return };
+    let claims = [1, 2, 3, 4].map(|number| store.claim(number));
+    claims.iter().for_each(|claim| drop(store.acquire(claim).expect("there is memory yet")));
+    store.ask("CONFIG SET maxmemory 1");
+    for pair in claims.windows(2) {
+        assert_eq!(store.release(&pair[0]), Parted::Hold);
+        assert!(matches!(store.renew(&pair[1]), Body::Renewal(Renewal::Renewed { .. })), "handed over");
+    }
+}
+
+#[test]
 fn without_memory_the_fast_paths_work_too() {
     let Some(mut store) = Store::start(Limits::default()) else { return };
     let [claim, next] = [1, 2].map(|number| store.claim(number));
