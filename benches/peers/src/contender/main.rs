@@ -38,7 +38,7 @@ fn begin(game: &Game) -> Result<(), String> {
         "flock" => plain::play::<floors::FlockCommand>(game),
         "flock-syscall" => plain::play::<floors::FlockCall>(game),
         "pipelined" => floors::pipelined(game),
-        "push-raw" | "push-raw-each" => push_raw::play(game),
+        "push-raw" | "push-raw-each" | "least" | "least-each" => push_raw::play(game),
         _ => runtime()?.block_on(begin_async(game)),
     }
 }

@@ -25,7 +25,7 @@ const fn row(id: &'static str, label: &'static str, side: Side, language: &'stat
     Contender { id, label, side, language }
 }
 
-pub(crate) const ALL: [Contender; 25] = [
+pub(crate) const ALL: [Contender; 27] = [
     row("bandog", "bandog", Side::Ours, "rust"),
     row("bandog-fair", "bandog, fair", Side::Ours, "rust"),
     row("bandog-dropped", "bandog, guards dropped", Side::Ours, "rust"),
@@ -37,6 +37,8 @@ pub(crate) const ALL: [Contender; 25] = [
     row("push-turns", "floor: push after turns", Side::Floor, "rust"),
     row("push-raw-each", "floor: raw publish → push", Side::Floor, "rust"),
     row("push-raw", "floor: raw push after turns", Side::Floor, "rust"),
+    row("least-each", "floor: the least lock", Side::Floor, "rust"),
+    row("least", "floor: the least lock after turns", Side::Floor, "rust"),
     row("raw-line", "floor: raw RESP, same scripts, in line", Side::Floor, "rust"),
     row("flock", "floor: flock(1)", Side::Floor, "rust"),
     row("flock-syscall", "floor: flock(2)", Side::Floor, "rust"),

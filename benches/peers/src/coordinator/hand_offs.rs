@@ -13,12 +13,14 @@ const WAITERS: [&str; 4] = ["2", "10", "100", "1000"];
 const FASTER: [(&str, f64); 2] = [("2", 2.0), ("100", 5.0)];
 const KINDS: [(&str, &str); 2] = [("bandog-fair", "fair"), ("bandog", "unfair")];
 /// What else is beneath a hand-off, and beside which of the two it is told.
-const FLOORS: [(&str, &str, &[&str]); 4] = [
+const FLOORS: [(&str, &str, &[&str]); 6] = [
     ("push-raw-each", "a raw push", &["fair", "unfair"]),
+    ("least-each", "the least lock", &["fair", "unfair"]),
     ("raw-line", "raw clients with the same scripts", &["fair"]),
     // They hand over as often as the unfair lock does: the longer a machine has had nothing to do, the later it wakes.
     ("push-turns", "publish → push after turns as long", &["unfair"]),
     ("push-raw", "a raw push after turns as long", &["unfair"]),
+    ("least", "the least lock after turns as long", &["unfair"]),
 ];
 
 pub(crate) fn targets(seen: &Seen<'_>) -> Vec<Target> {

@@ -103,14 +103,14 @@ const fn hand_off(id: &'static str, title: &'static str, tasks: usize) -> Scenar
         step_us: 200,
         ms: 3_000,
         stamps: true,
-        floors: &["push", "push-turns", "push-raw-each", "push-raw", "raw-line"],
+        floors: &["push", "push-turns", "push-raw-each", "push-raw", "least-each", "least", "raw-line"],
         ..line
     }
 }
 
 /// The same where nobody shares a processor with the server, for those whose ratios are bars.
 const fn pinned(id: &'static str, title: &'static str, tasks: usize) -> Scenario {
-    let floors = &["push", "push-raw-each", "push-raw", "raw-line"];
+    let floors = &["push", "push-raw-each", "push-raw", "least-each", "least", "raw-line"];
     Scenario { pinned: true, floors, peers: &["redisson", "redisson-fair"], ..hand_off(id, title, tasks) }
 }
 
@@ -176,7 +176,7 @@ pub(crate) const ALL: [Scenario; 22] = [
         processes: 4,
         tasks: 16,
         section_us: 2_000,
-        floors: &["push", "push-turns", "push-raw", "flock", "flock-syscall"],
+        floors: &["push", "push-turns", "push-raw", "least", "flock", "flock-syscall"],
         ..SHARING
     },
     hand_off("hand-off-2", "hand-off between 2 processes, 2 wait", 3),

@@ -93,6 +93,7 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
         note('d', "2 ms section, in use by publish → push", used("push")).fine(),
         note('d', "2 ms section, in use by publish → push after turns as long", used("push-turns")).fine(),
         note('d', "2 ms section, in use by a raw push after turns as long", used("push-raw")).fine(),
+        note('d', "2 ms section, in use by the least lock after turns as long", used("least")).fine(),
     ]
 }
 
