@@ -154,13 +154,18 @@ fn told(program: &str, words: &[&str]) -> String {
     String::from_utf8_lossy(&output).trim().to_owned()
 }
 
+/// Family and model tell apart what is sold, or lent, under one name.
 fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    let said = |key: &str| {
+        let mut values = info.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() == key);
+        values.next().map_or("unknown", |(_, value)| value.trim())
+    };
     let processors = info.lines().filter(|line| line.starts_with("processor")).count();
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = memory
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:")?.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    format!("{} × {}, {} GiB", processors, model.unwrap_or("unknown"), kib.unwrap_or_default() / 1_048_576)
+    let (name, family, model) = (said("model name"), said("cpu family"), said("model"));
+    format!("{processors} × {name} (family {family}, model {model}), {} GiB", kib.unwrap_or_default() / 1_048_576)
 }
