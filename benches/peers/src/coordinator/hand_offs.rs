@@ -12,7 +12,7 @@ const WAITERS: [&str; 4] = ["2", "10", "100", "1000"];
 /// So many times faster than Redisson it is to be.
 const FASTER: [(&str, f64); 2] = [("2", 2.0), ("100", 5.0)];
 const KINDS: [(&str, &str); 2] = [("bandog-fair", "fair"), ("bandog", "unfair")];
-/// What else is beneath a hand-off, and beside which of the two it is told.
+/// What else is beneath a hand-off, and beside which of the two it is told: first the one that hands over as often.
 const FLOORS: [(&str, &str, &[&str]); 6] = [
     ("push-raw-each", "a raw push", &["fair", "unfair"]),
     ("least-each", "the least lock", &["fair", "unfair"]),
@@ -50,16 +50,26 @@ impl Layout<'_> {
         for (who, kind) in KINDS {
             for waiters in WAITERS {
                 let what = format!("{how}{waiters} wait, {kind}: hand-off, times publish → push");
-                all.push(bar('e', what, Wanted::AtMost(1.3), self.times(waiters, who, "push")));
+                let floors = self.beneath(kind, |floor| self.times(waiters, floor, "push"));
+                all.push(bar('e', what, Wanted::AtMost(1.3), self.times(waiters, who, "push")).beneath(floors));
             }
             for (waiters, least) in FASTER {
                 let what = format!("{how}{waiters} wait, {kind}: times faster than Redisson");
-                all.push(bar('e', what, Wanted::AtLeast(least), self.times(waiters, "redisson", who)));
+                let floors = self.beneath(kind, |floor| self.times(waiters, "redisson", floor));
+                let times = self.times(waiters, "redisson", who);
+                all.push(bar('e', what, Wanted::AtLeast(least), times).beneath(floors));
             }
             let what = format!("{how}2 to 1,000 wait, {kind}: slowest over fastest");
-            all.push(bar('e', what, Wanted::AtMost(1.3), self.growth(who)));
+            let floors = self.beneath(kind, |floor| self.growth(floor));
+            all.push(bar('e', what, Wanted::AtMost(1.3), self.growth(who)).beneath(floors));
         }
         all
+    }
+
+    /// What the floors of that pace have.
+    fn beneath(&self, kind: &str, has: impl Fn(&str) -> Option<Middle>) -> Vec<(&'static str, Option<Middle>)> {
+        let own = FLOORS.into_iter().filter(|(_, _, beside)| beside.first() == Some(&kind));
+        own.map(|(floor, name, _)| (name, has(floor))).collect()
     }
 
     fn notes(&self) -> Vec<Target> {

@@ -83,6 +83,7 @@ fn presence(record: &Record, contender: Contender) -> (usize, String) {
 fn bars_that_were_set(page: &mut String, record: &Record) {
     page.push_str("\n## The bars\n\nSet before anything was measured, and told from the tables below. A ratio is the median of the rounds' own ratios.\n\n");
     tables::bars(page, record);
+    tables::missed(page, record);
     page.push_str("\n### Beside them\n\nNot asked for; it helps to judge.\n\n");
     tables::beside(page, record);
 }

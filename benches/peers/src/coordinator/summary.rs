@@ -31,6 +31,7 @@ fn text(record: &Record, folder: &str) -> String {
         record.took_seconds / 60.0
     );
     tables::bars(&mut page, record);
+    tables::missed(&mut page, record);
     let all = wins::list(record);
     let (first, others): (Vec<_>, Vec<_>) = all.iter().partition(|win| win.first);
     let _ = write!(
@@ -64,6 +65,7 @@ mod tests {
         let text = text(&Record::empty(), "peers");
         for title in [
             "### The bars",
+            "### What was missed",
             "### Where a peer wins",
             "### What was played",
             "### Plots",

@@ -1,4 +1,4 @@
-//! The tables of bars and wins, for the page and for its summary elsewhere.
+//! The tables of bars, misses and wins, for the page and for its summary elsewhere.
 
 use std::fmt::Write;
 
@@ -14,6 +14,27 @@ pub(crate) fn bars(page: &mut String, record: &Record) {
         let Target { letter, what, .. } = &target;
         let (bar, shown, spread, verdict) = (target.bar(), target.shown(), target.spread(), target.verdict());
         let _ = writeln!(page, "| ({letter}) | {what} | {bar} | {shown} | {spread} | {verdict} |");
+    }
+}
+
+/// A part of its own: every bar that was missed, and what the floors have there.
+pub(crate) fn missed(page: &mut String, record: &Record) {
+    page.push_str("\n### What was missed\n\n");
+    let missed = targets::missed(record);
+    if missed.is_empty() {
+        page.push_str("Nothing of what was played.\n");
+        return;
+    }
+    page.push_str(
+        "Beside each, what the floors of its own pace have there by the same measure, in the same rounds: `publish → push`, and raw \
+         clients by threads that block, with and without a lock. Where none of them reaches the bar, what is missing is in how fast \
+         that machine wakes whoever is told, and not in what a lock does.\n\n",
+    );
+    page.push_str("| | | bar | bandog | floors | reached by |\n|---|---|---|---|---|---|\n");
+    for target in missed {
+        let Target { letter, what, .. } = &target;
+        let (bar, shown, floors, by) = (target.bar(), target.shown(), target.floors(), target.reached_by());
+        let _ = writeln!(page, "| ({letter}) | {what} | {bar} | {shown} | {floors} | {by} |");
     }
 }
 

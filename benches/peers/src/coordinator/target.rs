@@ -19,22 +19,30 @@ pub(crate) struct Target {
     pub(crate) what: String,
     wanted: Option<Wanted>,
     pub(crate) seen: Finding,
+    /// What floors have there, by the same measure.
+    beneath: Vec<(&'static str, Middle)>,
     /// Whether it differs in its third digit.
     fine: bool,
 }
 
 pub(crate) fn bar(letter: char, what: impl Into<String>, wanted: Wanted, seen: impl Into<Finding>) -> Target {
-    Target { letter, what: what.into(), wanted: Some(wanted), seen: seen.into(), fine: false }
+    Target { wanted: Some(wanted), ..note(letter, what, seen) }
 }
 
 pub(crate) fn note(letter: char, what: impl Into<String>, seen: impl Into<Finding>) -> Target {
-    Target { letter, what: what.into(), wanted: None, seen: seen.into(), fine: false }
+    Target { letter, what: what.into(), wanted: None, seen: seen.into(), beneath: Vec::new(), fine: false }
 }
 
 impl Target {
     /// Written to the ten-thousandth.
     pub(crate) fn fine(self) -> Self {
         Self { fine: true, ..self }
+    }
+
+    /// With what floors have there; one that was not played has nothing to say.
+    pub(crate) fn beneath(self, floors: impl IntoIterator<Item = (&'static str, Option<Middle>)>) -> Self {
+        let beneath = floors.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        Self { beneath, ..self }
     }
 
     pub(crate) fn is_asked(&self) -> bool {
@@ -52,12 +60,21 @@ impl Target {
     }
 
     pub(crate) fn is_met(&self) -> bool {
-        let Some((wanted, value)) = self.wanted.zip(self.seen.value.map(|value| value.median)) else { return false };
-        match wanted {
-            Wanted::AtMost(most) => value <= most,
-            Wanted::AtLeast(least) => value >= least,
-            Wanted::Below(limit) => value < limit,
-            Wanted::Above(limit) => value > limit,
+        self.seen.value.is_some_and(|value| self.is_met_by(value))
+    }
+
+    pub(crate) fn is_missed(&self) -> bool {
+        self.is_asked() && self.seen.value.is_some_and(|value| !self.is_met_by(value))
+    }
+
+    fn is_met_by(&self, value: Middle) -> bool {
+        let value = value.median;
+        match self.wanted {
+            Some(Wanted::AtMost(most)) => value <= most,
+            Some(Wanted::AtLeast(least)) => value >= least,
+            Some(Wanted::Below(limit)) => value < limit,
+            Some(Wanted::Above(limit)) => value > limit,
+            None => false,
         }
     }
 
@@ -88,10 +105,30 @@ impl Target {
 
     /// The smallest and the largest round.
     pub(crate) fn spread(&self) -> String {
-        match self.seen.value {
-            Some(Middle { min, max, .. }) if min < max => format!("{} to {}", self.written(min), self.written(max)),
-            _ => String::new(),
+        self.seen.value.map_or_else(String::new, |value| self.edges(value))
+    }
+
+    /// What each floor has there, with its spread.
+    pub(crate) fn floors(&self) -> String {
+        let told = |(name, value): &(&str, Middle)| match self.edges(*value) {
+            none if none.is_empty() => format!("{name} {}", self.written(value.median)),
+            edges => format!("{name} {} ({edges})", self.written(value.median)),
+        };
+        self.beneath.iter().map(told).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Which floors are where the bar is, at the median.
+    pub(crate) fn reached_by(&self) -> String {
+        let there = self.beneath.iter().filter(|(_, value)| self.is_met_by(*value)).map(|(name, _)| *name);
+        match (there.collect::<Vec<_>>(), self.beneath.is_empty()) {
+            (_, true) => "no floor was played".to_owned(),
+            (none, false) if none.is_empty() => "**none of them**".to_owned(),
+            (some, false) => some.join("; "),
         }
+    }
+
+    fn edges(&self, Middle { min, max, .. }: Middle) -> String {
+        if min < max { format!("{} to {}", self.written(min), self.written(max)) } else { String::new() }
     }
 
     fn written(&self, value: f64) -> String {

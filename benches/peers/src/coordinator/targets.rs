@@ -15,7 +15,12 @@ pub(crate) fn asked(record: &Record) -> Vec<Target> {
     sorted(all(record).into_iter().filter(|target| target.is_asked()))
 }
 
-/// Those that were not, where there is something to tell.
+/// Those of them that were played and missed.
+pub(crate) fn missed(record: &Record) -> Vec<Target> {
+    asked(record).into_iter().filter(Target::is_missed).collect()
+}
+
+/// Those that were not asked for, where there is something to tell.
 pub(crate) fn beside(record: &Record) -> Vec<Target> {
     sorted(all(record).into_iter().filter(|target| !target.is_asked() && target.seen.value.is_some()))
 }
@@ -77,7 +82,13 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
     let used = |ours| seen.value("across-2ms", "in_use", ours);
     let ideal = |ours| seen.value("across-2ms", "wait_p99_of_ideal", ours);
     let worst = seen.value("tasks-16", "wait_worst_us", "bandog").map(|worst| worst.map(|us| us / 1e3));
-    vec![
+    let turns = [
+        ("publish → push after turns as long", used("push-turns")),
+        ("a raw push after turns as long", used("push-raw")),
+        ("the least lock after turns as long", used("least")),
+    ];
+    let beside_turns = turns.map(|(floor, used)| note('d', format!("2 ms section, in use by {floor}"), used).fine());
+    let mut all = vec![
         bar('c', "16 tasks, times the best peer", Wanted::AtLeast(50.0), best("tasks-16")),
         bar('c', "16 tasks, worst wait of all rounds, ms", Wanted::AtMost(50.0), worst),
         bar('d', "empty section, times the best peer", Wanted::AtLeast(3.0), best("across")),
@@ -86,15 +97,14 @@ fn contended(seen: &Seen<'_>) -> Vec<Target> {
         bar('d', "empty section, commands each, fair", Wanted::AtMost(3.0), commands("across", "bandog-fair")),
         bar('d', "2 ms section, commands each", Wanted::Below(1.0), commands("across-2ms", "bandog")),
         bar('d', "2 ms section, commands each, fair", Wanted::AtMost(3.0), commands("across-2ms", "bandog-fair")),
-        bar('d', "2 ms section, part of the time in use", Wanted::AtLeast(0.98), used("bandog")).fine(),
+        bar('d', "2 ms section, part of the time in use", Wanted::AtLeast(0.98), used("bandog")).beneath(turns).fine(),
         bar('d', "2 ms section, wait p99, times the ideal line's", Wanted::AtMost(1.2), ideal("bandog")),
         note('d', "2 ms section, part of the time in use, fair", used("bandog-fair")).fine(),
         note('d', "2 ms section, wait p99, times the ideal line's, fair", ideal("bandog-fair")),
         note('d', "2 ms section, in use by publish → push", used("push")).fine(),
-        note('d', "2 ms section, in use by publish → push after turns as long", used("push-turns")).fine(),
-        note('d', "2 ms section, in use by a raw push after turns as long", used("push-raw")).fine(),
-        note('d', "2 ms section, in use by the least lock after turns as long", used("least")).fine(),
-    ]
+    ];
+    all.extend(beside_turns);
+    all
 }
 
 fn many(seen: &Seen<'_>) -> Vec<Target> {
@@ -246,6 +256,30 @@ mod tests {
         assert_eq!(times(", unfair: hand-off, times publish → push"), "2.00");
         assert_eq!(times(", unfair: hand-off, times publish → push after turns as long"), "1.25");
         assert_eq!(times(", fair: hand-off, times publish → push"), "1.20");
+    }
+
+    #[test]
+    fn what_is_missed_is_told_beside_the_floors_of_its_own_pace() {
+        // Of the unfair lock's pace, none is there; of the fair one's, one is.
+        let all = [("push", 100.0), ("least-each", 120.0), ("push-raw-each", 131.0), ("least", 140.0)];
+        let ours = [("bandog", 150.0), ("bandog-fair", 132.0)];
+        let cells: Vec<(&str, &[f64])> =
+            all.iter().chain(&ours).map(|(who, value)| (*who, std::slice::from_ref(value))).collect();
+        let missed: Vec<Target> = missed(&record("hand-off-10", HAND_OFF, &cells));
+        let told = missed.iter().map(|target| (target.what.as_str(), target.floors(), target.reached_by()));
+        let expected = [
+            ("10 wait, fair: hand-off, times publish → push", "a raw push 1.31; the least lock 1.20", "the least lock"),
+            (
+                "10 wait, unfair: hand-off, times publish → push",
+                "the least lock after turns as long 1.40",
+                "**none of them**",
+            ),
+        ];
+        let expected = expected.map(|(what, floors, by)| (what, floors.to_owned(), by.to_owned()));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        // Without floors nothing is shown to be out of reach.
+        let alone = record("names-512", RATE, &[("bandog", &[50.0]), ("bare", &[100.0])]);
+        assert!(super::missed(&alone).iter().all(|target| target.reached_by() == "no floor was played"));
     }
 
     #[test]
