@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
+use bandog_redis::Value;
 use bandog_rig::Raw;
 use peers::clock::now;
 use peers::stamps::{LIMIT, Stamp};
-
-use bandog_redis::Value;
 
 use crate::args::Game;
 use crate::push::{PAYLOAD, is_over, only_between_processes};
@@ -58,8 +57,11 @@ pub(crate) fn play(game: &Game) -> Result<(), String> {
                     talk.answers().pop().unwrap_or(Value::Nil)
                 }
             };
-            assert!(matches!(told, Value::Int(1)), "one other is told, and not {told:?}");
-            shared.lock().unwrap().held(Stamp { asked, held, left, reads: false });
+            let mut tally = shared.lock().unwrap();
+            match told {
+                Value::Int(1) => tally.held(Stamp { asked, held, left, reads: false }),
+                other => tally.failed(format!("one other is told, and not {other:?}")),
+            }
         }
     });
     sleep(game.length);

@@ -12,15 +12,27 @@ const WAITERS: [&str; 4] = ["2", "10", "100", "1000"];
 /// So many times faster than Redisson it is to be.
 const FASTER: [(&str, f64); 2] = [("2", 2.0), ("100", 5.0)];
 const KINDS: [(&str, &str); 2] = [("bandog-fair", "fair"), ("bandog", "unfair")];
-/// What else is beneath a hand-off, and beside which of the two it is told: first the one that hands over as often.
-const FLOORS: [(&str, &str, &[&str]); 6] = [
-    ("push-raw-each", "a raw push", &["fair", "unfair"]),
-    ("least-each", "the least lock", &["fair", "unfair"]),
-    ("raw-line", "raw clients with the same scripts", &["fair"]),
-    // They hand over as often as the unfair lock does: the longer a machine has had nothing to do, the later it wakes.
-    ("push-turns", "publish → push after turns as long", &["unfair"]),
-    ("push-raw", "a raw push after turns as long", &["unfair"]),
-    ("least", "the least lock after turns as long", &["unfair"]),
+/// What else is beneath a hand-off.
+struct Floor {
+    id: &'static str,
+    name: &'static str,
+    /// Which of the two locks hands over as often as it does. The longer a machine has had nothing to do, the later it wakes.
+    pace: &'static str,
+    /// Whether it is told beside the other one, too.
+    both: bool,
+}
+
+const fn floor(id: &'static str, name: &'static str, pace: &'static str, both: bool) -> Floor {
+    Floor { id, name, pace, both }
+}
+
+const FLOORS: [Floor; 6] = [
+    floor("push-raw-each", "a raw push", "fair", true),
+    floor("least-each", "the least lock", "fair", true),
+    floor("raw-line", "raw clients with the same scripts", "fair", false),
+    floor("push-turns", "publish → push after turns as long", "unfair", false),
+    floor("push-raw", "a raw push after turns as long", "unfair", false),
+    floor("least", "the least lock after turns as long", "unfair", false),
 ];
 
 pub(crate) fn targets(seen: &Seen<'_>) -> Vec<Target> {
@@ -68,28 +80,27 @@ impl Layout<'_> {
 
     /// What the floors of that pace have.
     fn beneath(&self, kind: &str, has: impl Fn(&str) -> Option<Middle>) -> Vec<(&'static str, Option<Middle>)> {
-        let own = FLOORS.into_iter().filter(|(_, _, beside)| beside.first() == Some(&kind));
-        own.map(|(floor, name, _)| (name, has(floor))).collect()
+        FLOORS.iter().filter(|floor| floor.pace == kind).map(|floor| (floor.name, has(floor.id))).collect()
     }
 
     fn notes(&self) -> Vec<Target> {
         let (mut all, how) = (Vec::new(), self.how);
         for waiters in WAITERS {
-            for (floor, name, beside) in FLOORS {
-                for (who, kind) in KINDS.into_iter().filter(|(_, kind)| beside.contains(kind)) {
-                    let own = self.times(waiters, who, floor);
+            for Floor { id, name, pace, both } in FLOORS {
+                for (who, kind) in KINDS.into_iter().filter(|(_, kind)| both || *kind == pace) {
+                    let own = self.times(waiters, who, id);
                     all.push(note('e', format!("{how}{waiters} wait, {kind}: hand-off, times {name}"), own));
                 }
-                let floor = self.times(waiters, floor, "push");
+                let floor = self.times(waiters, id, "push");
                 all.push(note('e', format!("{how}{waiters} wait: {name}, times publish → push"), floor));
             }
         }
         for (waiters, _) in FASTER {
             let push = self.times(waiters, "redisson", "push");
             all.push(note('e', format!("{how}{waiters} wait: publish → push, times faster than Redisson"), push));
-            for (floor, name, _) in FLOORS {
+            for Floor { id, name, .. } in FLOORS {
                 let what = format!("{how}{waiters} wait: {name}, times faster than Redisson");
-                all.push(note('e', what, self.times(waiters, "redisson", floor)));
+                all.push(note('e', what, self.times(waiters, "redisson", id)));
             }
             let fair = self.times(waiters, "redisson-fair", "bandog-fair");
             all.push(note('e', format!("{how}{waiters} wait, fair: times faster than Redisson's fair lock"), fair));

@@ -49,12 +49,11 @@ impl<'a> Seen<'a> {
         middle(own.into_iter().filter_map(|(round, own)| Some(own / other.get(&round)?)).collect())
     }
 
-    /// Over the best of the peers, by their medians.
+    /// Over the best of the peers: the one beside which it looks worst, by the rounds.
     pub(crate) fn over_peers(&self, scenario: &str, figure: &str, who: &str, better: fn(f64, f64) -> bool) -> Finding {
         let peers = self.cells(scenario).iter().filter(|cell| is_peer(&cell.contender));
-        let there = peers.filter_map(|cell| Some((&cell.contender, cell.figure(figure)?.median)));
-        let best = there.reduce(|one, other| if better(other.1, one.1) { other } else { one });
-        let value = best.and_then(|(peer, _)| self.ratio(scenario, figure, who, peer));
+        let beside = peers.filter_map(|cell| self.ratio(scenario, figure, who, &cell.contender));
+        let value = beside.reduce(|one, other| if better(one.median, other.median) { other } else { one });
         Finding { value, without: self.without(scenario) }
     }
 

@@ -108,23 +108,30 @@ impl Target {
         self.seen.value.map_or_else(String::new, |value| self.edges(value))
     }
 
+    /// The value with its spread.
+    pub(crate) fn own(&self) -> String {
+        self.seen.value.map_or_else(String::new, |value| self.with_edges(value))
+    }
+
     /// What each floor has there, with its spread.
     pub(crate) fn floors(&self) -> String {
-        let told = |(name, value): &(&str, Middle)| match self.edges(*value) {
-            none if none.is_empty() => format!("{name} {}", self.written(value.median)),
-            edges => format!("{name} {} ({edges})", self.written(value.median)),
-        };
+        let told = |(name, value): &(&str, Middle)| format!("{name} {}", self.with_edges(*value));
         self.beneath.iter().map(told).collect::<Vec<_>>().join("; ")
     }
 
-    /// Which floors are where the bar is, at the median.
+    /// Which floors reach the bar, at the median.
     pub(crate) fn reached_by(&self) -> String {
-        let there = self.beneath.iter().filter(|(_, value)| self.is_met_by(*value)).map(|(name, _)| *name);
-        match (there.collect::<Vec<_>>(), self.beneath.is_empty()) {
-            (_, true) => "no floor was played".to_owned(),
-            (none, false) if none.is_empty() => "**none of them**".to_owned(),
-            (some, false) => some.join("; "),
+        if self.beneath.is_empty() {
+            return "no floor to compare".to_owned();
         }
+        let there = self.beneath.iter().filter(|(_, value)| self.is_met_by(*value)).map(|(name, _)| *name);
+        let there = there.collect::<Vec<_>>().join("; ");
+        if there.is_empty() { "**none of them**".to_owned() } else { there }
+    }
+
+    fn with_edges(&self, value: Middle) -> String {
+        let (median, edges) = (self.written(value.median), self.edges(value));
+        if edges.is_empty() { median } else { format!("{median} ({edges})") }
     }
 
     fn edges(&self, Middle { min, max, .. }: Middle) -> String {
