@@ -47,7 +47,14 @@ pub(crate) fn middle(mut values: Vec<f64>) -> Option<Middle> {
 /// How far a waiter's ask must lie before another's, so that an arrival at the server in another order is not blamed on a lock.
 const ORDER_NS: u64 = 1_000_000;
 
+/// Who got nothing has no figures for each acquisition: a part of nothing is no number, and a file could not keep it.
 pub(crate) fn of(scenario: &Scenario, outcome: &Outcome) -> Figures {
+    let mut figures = told(scenario, outcome);
+    figures.retain(|_, value| value.is_finite());
+    figures
+}
+
+fn told(scenario: &Scenario, outcome: &Outcome) -> Figures {
     let mut figures = Figures::new();
     let mut put = |name: &str, value: f64| {
         figures.insert(name.to_owned(), value);
@@ -190,6 +197,16 @@ mod tests {
         assert_eq!(overlaps(&[hold(0, 9, true), hold(1, 5, true), hold(6, 10, false)]), 1, "a reader that came before");
         assert_eq!(overlaps(&[hold(0, 9, false), hold(1, 5, true), hold(6, 7, true)]), 2, "readers beside a writer");
         assert_eq!(overlaps(&[hold(0, 9, false), hold(1, 5, false)]), 1, "two writers");
+    }
+
+    #[test]
+    fn who_got_nothing_has_figures_that_a_file_can_keep() {
+        for scenario in ["pair", "hand-off-2", "held-10000"].map(|id| crate::scenarios::find(id).unwrap()) {
+            let figures = of(&scenario, &Outcome::default());
+            assert_eq!(figures.get("errors"), Some(&0.0));
+            let kept = serde_json::to_string(&figures).unwrap();
+            assert_eq!(serde_json::from_str::<Figures>(&kept).unwrap(), figures, "{}", scenario.id);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) struct Reading {
 }
 
 /// Between two readings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Used {
     pub(crate) wall: f64,
     pub(crate) clients: f64,

@@ -42,7 +42,7 @@ pub(crate) struct Told {
 }
 
 /// All processes together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) told: Vec<Told>,
     pub(crate) used: Used,
