@@ -8,7 +8,7 @@ use std::hash::Hasher;
 use std::str::FromStr;
 use std::time::Duration;
 
-use bandog_core::holder::{ClientId, HolderId, PublicId};
+use bandog_core::holder::{HolderId, PublicId, Secret};
 use bandog_core::lease::Lease;
 use bandog_core::lock::LossReason;
 use bandog_core::name::LockName;
@@ -24,7 +24,8 @@ use crate::locks::Locks;
 
 /// The right to keep and release a hold that no guard keeps any more. Without renewals it ends with its lease.
 ///
-/// It is a secret: whoever has it can release the lock. `Debug` shows only the public id.
+/// It is a secret: whoever has it can renew and release this one hold, and nothing else: not the next hold of this lock, and no other
+/// lock of the client that made it. `Debug` shows only the public id.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -185,8 +186,8 @@ impl Ticket {
     /// # Ok(()) }
     /// ```
     pub fn secret(&self) -> String {
-        let mut bytes = self.id.client.to_bits().to_be_bytes().to_vec();
-        bytes.extend(self.id.seq.to_be_bytes());
+        let mut bytes = self.id.secret.to_bits().to_be_bytes().to_vec();
+        bytes.extend(self.id.number.to_be_bytes());
         bytes.extend(u64::from(self.token).to_be_bytes());
         bytes.extend(millis(self.lease).to_be_bytes());
         bytes.extend(self.name.as_str().as_bytes());
@@ -234,14 +235,14 @@ impl FromStr for Ticket {
 }
 
 fn read(body: &[u8]) -> Option<Ticket> {
-    let (client, rest) = body.split_first_chunk()?;
-    let (seq, rest) = rest.split_first_chunk()?;
+    let (secret, rest) = body.split_first_chunk()?;
+    let (number, rest) = rest.split_first_chunk()?;
     let (token, rest) = rest.split_first_chunk()?;
     let (lease, name) = rest.split_first_chunk()?;
-    let client = ClientId::from_random(u128::from_be_bytes(*client));
+    let secret = Secret::from_bits(u128::from_be_bytes(*secret));
     Some(Ticket {
         name: LockName::new(std::str::from_utf8(name).ok()?).ok()?,
-        id: HolderId { client, seq: u64::from_be_bytes(*seq) },
+        id: HolderId { secret, number: u64::from_be_bytes(*number) },
         token: Token::from_u64(u64::from_be_bytes(*token)),
         lease: Lease::new(Duration::from_millis(u64::from_be_bytes(*lease))).ok()?,
     })

@@ -204,8 +204,8 @@ impl Actor {
 
     /// Waits for the push of a queued claim's grant.
     pub async fn is_pushed(&self, placed: &Placed) -> Stamp {
-        let seq = placed.id().seq;
-        let push = self.inbox.take(&*self.time, |push| is_grant(push, seq)).await;
+        let number = placed.id().number;
+        let push = self.inbox.take(&*self.time, |push| is_grant(push, number)).await;
         let Some(Push { name, news: News::Granted { stamp, .. }, .. }) = push else {
             panic!("{}: no grant was pushed to {:?}", self.name, placed.id());
         };
@@ -226,7 +226,7 @@ impl Actor {
 
     /// Whether the grant of this claim has been pushed by now.
     pub fn has_grant(&self, id: HolderId) -> bool {
-        self.inbox.has(|push| is_grant(push, id.seq))
+        self.inbox.has(|push| is_grant(push, id.number))
     }
 
     /// Renews, whatever the answer.
@@ -307,8 +307,8 @@ impl Actor {
     }
 }
 
-fn is_grant(push: &Push, seq: u64) -> bool {
-    matches!(push.news, News::Granted { seq: of, .. } if of == seq)
+fn is_grant(push: &Push, number: u64) -> bool {
+    matches!(push.news, News::Granted { number: of, .. } if of == number)
 }
 
 fn verdict(body: Body) -> Verdict {

@@ -8,13 +8,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use siphasher::sip::SipHasher24;
+use siphasher::sip::{SipHasher13, SipHasher24};
+use siphasher::sip128::{self, Hasher128};
 
 use crate::text::Harmless;
 
-/// The 128 random bits that make a client's holder ids unguessable.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+/// The 128 random bits of a client, from which the ids of all its claims are derived. They never leave the process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClientId(u128);
 
 impl ClientId {
@@ -23,22 +23,62 @@ impl ClientId {
         Self(bits)
     }
 
-    /// The bits, for stores that write them down.
-    pub fn to_bits(self) -> u128 {
-        self.0
-    }
-
     /// The address of this client's inbox: derived one way, so it may be shown and published.
     pub fn inbox(self) -> InboxId {
         InboxId(self.digest(u64::MAX))
     }
 
+    /// The id of this client's n-th claim. From one id no other can be derived.
+    pub fn holder(self, ordinal: u64) -> HolderId {
+        let mut hasher = sip128::SipHasher24::new_with_key(&self.0.to_le_bytes());
+        hasher.write_u64(ordinal);
+        HolderId { secret: Secret(hasher.finish128().as_u128()), number: self.number(ordinal) }
+    }
+
+    /// Which of this client's claims a number names.
+    pub fn ordinal(self, number: u64) -> u64 {
+        let [left, right] = halves(number);
+        let (left, right) = (0..ROUNDS).rev().fold((left, right), |(a, b), round| (b ^ self.mix(round, a), a));
+        whole(left, right)
+    }
+
+    // A Feistel network over a keyed hash is a permutation: no two claims have one number, and whoever does not know the key
+    // cannot tell one number from the others.
+    fn number(self, ordinal: u64) -> u64 {
+        let [left, right] = halves(ordinal);
+        let (left, right) = (0..ROUNDS).fold((left, right), |(a, b), round| (b, a ^ self.mix(round, b)));
+        whole(left, right)
+    }
+
+    fn mix(self, round: u8, half: u32) -> u32 {
+        let mut hasher = SipHasher13::new_with_key(&self.0.to_le_bytes());
+        hasher.write_u8(round);
+        hasher.write_u32(half);
+        halves(hasher.finish())[1]
+    }
+
     // SipHash keyed by the secret is a pseudo-random function: its output tells nothing about the key.
     fn digest(self, message: u64) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.0.to_le_bytes());
-        hasher.write_u64(message);
-        hasher.finish()
+        digest(self.0, message)
     }
+}
+
+/// Four make a permutation that cannot be told from a random one, also by those who choose what is encrypted.
+const ROUNDS: u8 = 4;
+
+fn halves(number: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
+    [u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]
+}
+
+fn whole(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
+}
+
+fn digest(key: u128, message: u64) -> u64 {
+    let mut hasher = SipHasher24::new_with_key(&key.to_le_bytes());
+    hasher.write_u64(message);
+    hasher.finish()
 }
 
 impl fmt::Debug for ClientId {
@@ -47,28 +87,53 @@ impl fmt::Debug for ClientId {
     }
 }
 
-/// The identity of one claim, written in the store: client secret and a sequence number never used twice.
+/// What proves one claim, to the store and to nobody else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Secret(u128);
+
+impl Secret {
+    /// Rebuilds a secret from the bits that a store or a ticket wrote down.
+    pub fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// The bits, for stores and tickets that write them down.
+    pub fn to_bits(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+/// The identity of one claim, written in the store: a secret, and the number by which pushes name the claim.
 ///
-/// Whoever knows it can renew and release, so `Debug` prints only the [public id](Self::public).
+/// Whoever knows it can renew and release this one hold, so `Debug` prints only the [public id](Self::public). Both parts are
+/// derived from the client's secret and are never used twice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HolderId {
-    /// The client's secret half.
-    pub client: ClientId,
-    /// The client's running number; pushes name it.
-    pub seq: u64,
+    /// Never published.
+    pub secret: Secret,
+    /// Published once, with the grant or the revocation of this claim. Until then only the store and the client know it, so a push
+    /// that names it comes from the store.
+    pub number: u64,
 }
 
 impl HolderId {
     /// The short id that people see; it cannot release anything.
     pub fn public(self) -> PublicId {
-        PublicId(self.client.digest(self.seq) & SHOWN)
+        PublicId(digest(self.secret.0, self.number) & SHOWN)
     }
 }
 
 impl fmt::Debug for HolderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HolderId({}#{})", self.public(), self.seq)
+        write!(f, "HolderId({})", self.public())
     }
 }
 
@@ -91,12 +156,12 @@ const DIGITS: u32 = 10;
 const SHOWN: u64 = u64::MAX << (64 - 5 * DIGITS);
 
 impl PublicId {
-    /// Rebuilds an id from the bits a store wrote down.
+    /// Rebuilds an id from the bits a store wrote down; the last byte is not part of it.
     pub fn from_bits(bits: u64) -> Self {
-        Self(bits)
+        Self(bits & SHOWN)
     }
 
-    /// The bits, for stores that write them down.
+    /// The bits, for stores that write them down. The last byte is zero.
     pub fn to_bits(self) -> u64 {
         self.0
     }
@@ -205,14 +270,25 @@ impl Client {
         Self(Arc::new(Identity { id, inbox: id.inbox(), who: Arc::new(who), next: AtomicU64::new(1) }))
     }
 
-    /// A holder id that was never handed out before.
-    pub fn fresh(&self) -> HolderId {
-        self.holder(self.0.next.fetch_add(1, Ordering::Relaxed))
+    /// The number of a claim that was never made before.
+    pub fn next(&self) -> u64 {
+        self.0.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The holder id behind a sequence number that a push names.
-    pub fn holder(&self, seq: u64) -> HolderId {
-        HolderId { client: self.0.id, seq }
+    /// A holder id that was never handed out before.
+    pub fn fresh(&self) -> HolderId {
+        self.holder(self.next())
+    }
+
+    /// The id of the n-th claim.
+    pub fn holder(&self, ordinal: u64) -> HolderId {
+        self.0.id.holder(ordinal)
+    }
+
+    /// Which claim a push names by its number; nothing if no such claim was ever made, so that the push is no store's.
+    pub fn ordinal(&self, number: u64) -> Option<u64> {
+        let ordinal = self.0.id.ordinal(number);
+        (1..self.0.next.load(Ordering::Relaxed)).contains(&ordinal).then_some(ordinal)
     }
 
     /// This client's inbox.
@@ -241,6 +317,27 @@ mod tests {
         assert_eq!(a.public().to_string().len(), 10);
         let shown = format!("{a:?} {client:?} {}", a.public());
         assert!(!shown.contains("0123456789abcdef") && !shown.contains(&secret.to_string()), "{shown}");
+    }
+
+    #[test]
+    fn a_number_names_its_claim_and_cannot_be_guessed() {
+        let client = Client::new(ClientId::from_random(9), Who::default());
+        let numbers: Vec<u64> = (1..=1000).map(|_| client.fresh().number).collect();
+        let named: Vec<_> = numbers.iter().map(|number| client.ordinal(*number)).collect();
+        assert_eq!(named, (1..=1000).map(Some).collect::<Vec<_>>());
+        // Numbers near those handed out, and small ones, name nothing.
+        let near = numbers.iter().flat_map(|number| [number.wrapping_add(1), number.wrapping_sub(1)]);
+        assert_eq!(near.chain(0..10_000).filter(|number| client.ordinal(*number).is_some()).count(), 0);
+    }
+
+    #[test]
+    fn one_id_tells_nothing_of_another() {
+        let client = ClientId::from_random(9);
+        let (first, second) = (client.holder(1), client.holder(2));
+        assert_ne!(first.secret, second.secret);
+        // With the number of another claim, the secret of one proves nothing.
+        assert_ne!(HolderId { number: second.number, ..first }, second);
+        assert_ne!(ClientId::from_random(10).holder(1).secret, first.secret);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`name`], [`pattern`], [`holder`], [`token`], [`lease`], [`mode`], [`time`] | values that are checked once and then right |
+//! | [`format`](mod@format) | the number of the layout in which stores keep records |
 //! | [`op`] | what a client asks of a store, and what the store answers |
 //! | [`ledger`] | the specification: one lock's record, `apply(now, op) -> reply + effects` |
 //! | [`lock`] | the local half: waiters, cohort, re-entry, cancellation, loss |
@@ -17,6 +18,7 @@
 
 pub mod backoff;
 pub mod checkup;
+pub mod format;
 pub mod holder;
 pub mod lease;
 pub mod ledger;

@@ -120,7 +120,7 @@ pub trait Inbox: Send + Sync {
 pub struct Push {
     /// Which lock.
     pub name: LockName,
-    /// The store's life that sent it.
+    /// The store's life that sent it; [`RunId::UNKNOWN`] where the store cannot vouch for what it says.
     pub run: RunId,
     /// What happened.
     pub news: News,

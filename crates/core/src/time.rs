@@ -108,6 +108,11 @@ impl WallTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RunId(pub u64);
 
+impl RunId {
+    /// Of a push for which its store cannot vouch: the client asks before it believes it. No store has this one.
+    pub const UNKNOWN: Self = Self(u64::MAX);
+}
+
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)

@@ -76,6 +76,8 @@ bugs! {
     ReentryByAnybody,
     /// An answer reaches whoever has the slip's place now.
     MixedUpSlips,
+    /// Claims are named by running numbers, which anybody can guess, and a revocation is believed without asking.
+    TrustingPushes,
     /// A holder id is used again.
     HolderIdReused,
     /// A retry under way keeps the timer busy.

@@ -1,4 +1,4 @@
-//! The part of Redis's `struct` library that the scripts use: big-endian, `B`, `I<size>`, `c<length>` and, to pack, `c0`.
+//! The part of Redis's `struct` library that the scripts use: big-endian, `B`, `I<size>`, `c<length>`, to unpack `x` and, to pack, `c0`.
 //!
 //! As strict as it can be: what Redis would cut off or wrap around is an error here.
 
@@ -11,6 +11,7 @@ const EXACT: u64 = 1 << 53;
 enum Item {
     Number(usize),
     Text(usize),
+    Skipped,
 }
 
 /// `struct.pack` and `struct.unpack`.
@@ -34,6 +35,7 @@ fn items(format: &[u8]) -> mlua::Result<impl Iterator<Item = mlua::Result<Item>>
         let size = digits.fold(None, |size, digit| Some(size.unwrap_or(0) * 10 + usize::from(digit - b'0')));
         match (letter[0], size) {
             (b'B', None) => Ok(Item::Number(1)),
+            (b'x', None) => Ok(Item::Skipped),
             (b'I', Some(size @ 1..=8)) => Ok(Item::Number(size)),
             (b'c', Some(size)) => Ok(Item::Text(size)),
             _ => Err(wrong("unknown format")),
@@ -76,12 +78,19 @@ fn unpack(lua: &Lua, args: (mlua::String, mlua::String, Option<usize>)) -> mlua:
     let (text, mut at, mut values) = (text.as_bytes(), first, MultiValue::new());
     for item in items(&format.as_bytes())? {
         let item = item?;
-        let (Item::Number(size) | Item::Text(size)) = item;
+        let size = match item {
+            Item::Number(size) | Item::Text(size) => size,
+            Item::Skipped => 1,
+        };
         if size == 0 {
             return Err(wrong("c0 only packs"));
         }
         let part = text.get(at..at + size).ok_or_else(|| wrong("data string too short"))?;
         values.push_back(match item {
+            Item::Skipped => {
+                at += size;
+                continue;
+            }
             Item::Number(_) => Value::Number(part.iter().fold(0.0, |sum, byte| sum * 256.0 + f64::from(*byte))),
             Item::Text(_) => Value::String(lua.create_string(part)?),
         });

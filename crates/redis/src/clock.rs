@@ -17,6 +17,9 @@ const MILLI: i64 = 1_000_000;
 /// Time, drift and rounding of the estimate: the old clock may have been this much ahead of what we think.
 const SLACK: u64 = 1_000;
 
+/// A stamp may be so many milliseconds above the server's clock as we know it before it is doubted.
+const AHEAD: u64 = 60_000;
+
 /// What commands were written with: whether there are claims among them, and then their floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
@@ -64,6 +67,13 @@ impl ServerClock {
         // Mostly there is none, and nobody need look at the clock.
         let counts = floor > 0 && self.time(now()).millis() <= floor;
         counts.then(|| Stamp::from_micros(floor.saturating_mul(1_000)))
+    }
+
+    /// Whether the server can have minted this stamp by `now`. One whose clock was set back far goes on above what it minted before,
+    /// and then this is false although it has.
+    pub(crate) fn may_have_minted(&self, stamp: Stamp, now: Moment) -> bool {
+        let latest = self.time(now).millis().max(self.floor.load(Ordering::Acquire));
+        stamp.micros() <= latest.saturating_add(AHEAD).saturating_mul(1_000)
     }
 
     /// A reply to what was sent at `sent`, and arrived at `received`, was made at `at`.

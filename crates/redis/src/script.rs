@@ -86,11 +86,11 @@ impl Script {
             Self::Bundle => concat!(
                 lua!("clock"),
                 "local front, packed_stamp, packed_late, packed_lease, rest, rest_end\n",
-                "local function claim(s, card, retention, longest, mode, lease, not_after, ballot)\n",
+                "local function claim(s, card, form, retention, longest, mode, lease, not_after, ballot)\n",
                 "local plain, record, ends, stamp = s\n",
                 lua!("claim_fast"),
                 "return record, ends, stamp\nend\n",
-                "local function release(s, id, retention, longest, named, not_after, again)\n",
+                "local function release(s, id, form, retention, longest, named, not_after, again)\n",
                 "local plain, record, ends = s\n",
                 lua!("release_fast"),
                 "return record, ends\nend\n",

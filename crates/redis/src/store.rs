@@ -65,7 +65,7 @@ impl RedisStore {
     /// Dropping the future leaves nothing behind.
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
         let route = config.route()?;
-        let codec = Codec::new(config.keys(), config.limits.clone());
+        let codec = Codec::with_format(config.keys(), config.limits.clone(), config.format);
         let (clock, warned) = (ServerClock::default(), AtomicBool::new(false));
         let (reached, taught) = (AtomicU64::new(0), AtomicU64::new(0));
         let site = Arc::new(Site { config, route, codec, clock, warned, reached, taught });

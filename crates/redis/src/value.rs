@@ -1,5 +1,7 @@
 //! What a server answers, free of any connection: the [wire](crate::wire) makes a [`Value`] of its bytes, and the codec reads it.
 
+use bandog_core::format::Format;
+
 use crate::wire::{Parser, Told};
 
 /// An answer of the server.
@@ -47,6 +49,14 @@ pub enum Wrong {
     /// The server refused; the text is its own.
     #[error("{0}")]
     Refused(String),
+    /// Something is in a format that this build does not know.
+    #[error("{}", Format::unknown(what, *number))]
+    Format {
+        /// What is.
+        what: &'static str,
+        /// The format.
+        number: u8,
+    },
     /// Not an answer of our scripts: something else is at the other end, or another version.
     #[error("the server's answer makes no sense: {0}")]
     Nonsense(&'static str),
@@ -57,7 +67,7 @@ impl Wrong {
     pub fn word(&self) -> Option<&str> {
         match self {
             Self::Refused(text) => text.split_whitespace().next(),
-            Self::Nonsense(_) => None,
+            Self::Format { .. } | Self::Nonsense(_) => None,
         }
     }
 }

@@ -199,7 +199,7 @@ impl Party {
         }
         loop {
             match self.news.recv_timeout(Duration::from_secs(5))?.news {
-                News::Granted { seq, .. } if seq == claim.id.seq => return Ok((claim.id, true)),
+                News::Granted { number, .. } if number == claim.id.number => return Ok((claim.id, true)),
                 _ => {}
             }
         }

@@ -255,9 +255,9 @@ impl Random {
 #[test]
 fn news_of_every_kind_survives_the_file() {
     let kinds = [
-        News::Granted { seq: 7, stamp: Stamp::from_micros(9), line: Line { waiters: 3, fair: true } },
+        News::Granted { number: 7, stamp: Stamp::from_micros(9), line: Line { waiters: 3, fair: true } },
         News::Waiting { fair: true },
-        News::Revoked { seq: u64::MAX, reason: "tea 🫖".to_owned() },
+        News::Revoked { number: u64::MAX, reason: "tea 🫖".to_owned() },
     ];
     for news in kinds {
         let bytes = postcard::to_allocvec(&news).unwrap();

@@ -34,11 +34,10 @@ impl Inbox for Mailbox {
     fn deliver(&self, push: Push) {
         let Some(driver) = self.0.upgrade() else { return };
         let Push { name, run, news } = push;
-        if matches!(news, News::Granted { seq, .. } if lock(&driver.detached).contains(&seq)) {
-            return;
-        }
         let stays = match &news {
-            News::Revoked { seq, .. } => lock(&driver.staying).get(seq).cloned(),
+            News::Granted { number, .. } if driver.client.ordinal(*number).is_none() => return,
+            News::Granted { number, .. } if lock(&driver.detached).contains(number) => return,
+            News::Revoked { number, .. } => lock(&driver.staying).get(number).cloned(),
             _ => None,
         };
         if let Some(stays) = stays {

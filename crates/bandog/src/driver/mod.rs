@@ -296,8 +296,8 @@ impl Driver {
     }
 
     /// A hold was detached: a late push of its grant is not to be answered with a release.
-    pub(crate) fn note_detached(&self, seq: u64) {
-        lock(&self.detached).insert(seq);
+    pub(crate) fn note_detached(&self, number: u64) {
+        lock(&self.detached).insert(number);
     }
 
     /// A name, as the cohorts of this client are found by it.

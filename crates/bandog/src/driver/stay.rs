@@ -34,7 +34,7 @@ impl Driver {
         self.janitor.begun(1);
         let first = First { driver: Arc::clone(self), tell: Some(tell) };
         let driver = Arc::clone(self);
-        let staying = Staying { driver: Arc::clone(self), hold: id.is_none().then(|| hold.clone()), seq: None };
+        let staying = Staying { driver: Arc::clone(self), hold: id.is_none().then(|| hold.clone()), number: None };
         self.keeper.spawn(async move {
             // Whole: a field of it alone would leave the rest behind.
             let mut staying = staying;
@@ -49,15 +49,20 @@ impl Driver {
                 }
             };
             drop((hold, staying.hold.take()));
-            staying.seq = Some(id.seq);
+            staying.number = Some(id.number);
             let revoked = Arc::new(Notify::new());
-            lock(&driver.staying).insert(id.seq, Arc::clone(&revoked));
+            lock(&driver.staying).insert(id.number, Arc::clone(&revoked));
             let stays = async {
                 driver.stay(&name, id, until, first).await;
                 driver.clock.sleep_until(until).await;
             };
-            if calls::first(pin!(stays), pin!(revoked.notified())).await.is_none() {
-                driver.let_go(&name, id).await;
+            let mut stays = pin!(stays);
+            // Others can push, too: what the store answers says whether it was revoked, and then it has been let go.
+            while calls::first(stays.as_mut(), pin!(revoked.notified())).await.is_none() {
+                let left = whole_millis(until.since(driver.clock.now()));
+                if matches!(driver.renew_for(&name, id, left).await, Err(Why::Lost(_))) {
+                    return;
+                }
             }
         });
         told
@@ -139,7 +144,7 @@ struct Staying {
     driver: Arc<Driver>,
     /// Not detached yet: it would be renewed for ever.
     hold: Option<Hold>,
-    seq: Option<u64>,
+    number: Option<u64>,
 }
 
 impl Drop for Staying {
@@ -148,9 +153,9 @@ impl Drop for Staying {
             hold.abandoned();
         }
         // Until now a late push of its grant would have ended it.
-        if let Some(seq) = self.seq {
-            lock(&self.driver.staying).remove(&seq);
-            lock(&self.driver.detached).remove(&seq);
+        if let Some(number) = self.number {
+            lock(&self.driver.staying).remove(&number);
+            lock(&self.driver.detached).remove(&number);
         }
     }
 }

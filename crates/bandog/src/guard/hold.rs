@@ -345,7 +345,7 @@ impl Hold {
         let id = handle.run_at(now, cohort, state, |machine| {
             let id = machine.handle_detach(now, *grip);
             // Noted under the cohort's lock: a late push of its grant must not find it unknown.
-            id.inspect(|id| handle.note_detached(id.seq))
+            id.inspect(|id| handle.note_detached(id.number))
         });
         drop(forgotten);
         id

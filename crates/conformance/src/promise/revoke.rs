@@ -19,10 +19,10 @@ pub async fn a_holder_is_asked(bench: &Bench) -> Proof {
     let place = bob.waits(bob.ask()).await;
     let answer = bob.revokes(Target::Stamp(hold.stamp()), "maintenance", false).await;
     assert!(matches!(answer, Revoked::Asked { remaining } if remaining <= bench.terms.long), "{answer:?}");
-    let seq = hold.id().seq;
+    let number = hold.id().number;
     ann.hears(
         "the revocation",
-        |news| matches!(news, News::Revoked { seq: of, reason } if *of == seq && reason == "maintenance"),
+        |news| matches!(news, News::Revoked { number: of, reason } if *of == number && reason == "maintenance"),
     )
     .await;
     let renewal = ann.renew(hold.id(), bench.long()).await;

@@ -58,7 +58,7 @@ pub(crate) fn all() -> Vec<Mutant> {
             if let Op::Heartbeat(beat) = op
                 && beat.ids.len() == 1
             {
-                beat.inbox = InboxId::from_bits(beat.ids[0].seq);
+                beat.inbox = InboxId::from_bits(beat.ids[0].number);
             }
         }),
         ("accepts late claims", |op, _| claims(op, |claim| claim.not_after = LeaseTime::FAR)),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bandog_core::holder::HolderId;
+use bandog_core::holder::{HolderId, InboxId};
 use bandog_core::lease;
 use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::mode::Mode;
@@ -28,6 +28,8 @@ struct Seen {
     // In the order of arrival.
     claims: Vec<Claim>,
     holder: Option<HolderId>,
+    /// Ids that were renewed and held nothing.
+    strangers: Vec<HolderId>,
 }
 
 struct Own {
@@ -79,11 +81,15 @@ const OWN: [(&str, Rule); 26] = [
         }
         right(op)
     }),
-    ("creates by renewal", |right, _, op| {
+    ("creates by renewal", |right, seen, op| {
         let applied = right(op);
         match (op, &applied.reply.body) {
-            // The first id of a client is the one with which it asks for the time.
-            (Op::Renew(renew), Body::Renewal(Renewal::NotHolder)) if renew.id.seq > 1 => {
+            // By a renewal of an id that is never used again, clients ask for the time.
+            (Op::Renew(renew), Body::Renewal(Renewal::NotHolder)) if !seen.strangers.contains(&renew.id) => {
+                seen.strangers.push(renew.id);
+                return applied;
+            }
+            (Op::Renew(renew), Body::Renewal(Renewal::NotHolder)) => {
                 right(&Op::Acquire(Claim { id: renew.id, lease: renew.lease, ..blank(renew.id) }))
             }
             _ => return applied,
@@ -94,7 +100,7 @@ const OWN: [(&str, Rule); 26] = [
         Op::Renew(renew) if seen.holder == Some(renew.id) => {
             let applied = right(op);
             if applied.reply.body == Body::Renewal(Renewal::NotHolder) {
-                let id = HolderId { seq: renew.id.seq + 1_000_000, ..renew.id };
+                let id = HolderId { number: renew.id.number ^ 1, ..renew.id };
                 right(&Op::Acquire(Claim { id, lease: renew.lease, ..blank(id) }));
             }
             applied
@@ -125,9 +131,11 @@ const OWN: [(&str, Rule); 26] = [
         (Op::Renew(renew), Some(id)) => right(&Op::Renew(Renew { id, ..*renew })),
         _ => right(op),
     }),
-    ("cancels nobody who waits", |right, _, op| {
-        if let Op::Release(release) = op {
-            let inbox = release.id.client.inbox();
+    ("cancels nobody who waits", |right, seen, op| {
+        if let Op::Release(release) = op
+            && let Some(claim) = seen.claims.iter().find(|claim| claim.id == release.id)
+        {
+            let inbox = claim.inbox;
             let ids = vec![release.id];
             let beat = Op::Heartbeat(Heartbeat { inbox, ids, alive: Duration::ZERO });
             if let Body::Standings(standings) = right(&beat).reply.body
@@ -142,11 +150,11 @@ const OWN: [(&str, Rule); 26] = [
         let applied = right(op);
         match (op, &applied.reply.body) {
             (Op::Acquire(claim), Body::Verdict(Verdict::Refused(Refusal::Done))) => {
-                let id = HolderId { seq: claim.id.seq + 1_000_000, ..claim.id };
+                let id = HolderId { number: claim.id.number ^ 1, ..claim.id };
                 right(&Op::Acquire(Claim { id, ..claim.clone() }))
             }
             (Op::Upgrade(Upgrade { from, claim }), Body::Verdict(Verdict::Refused(Refusal::Done))) => {
-                let id = HolderId { seq: claim.id.seq + 1_000_000, ..claim.id };
+                let id = HolderId { number: claim.id.number ^ 1, ..claim.id };
                 right(&Op::Upgrade(Upgrade { from: *from, claim: Claim { id, ..claim.clone() } }))
             }
             _ => applied,
@@ -154,7 +162,7 @@ const OWN: [(&str, Rule); 26] = [
     }),
     ("queues a copy again", |right, seen, op| match op {
         Op::Acquire(claim) if seen.claims.iter().any(|queued| queued.id == claim.id) => {
-            let id = HolderId { seq: claim.id.seq + 1_000_000 * seen.claims.len() as u64, ..claim.id };
+            let id = HolderId { number: claim.id.number ^ (seen.claims.len() as u64), ..claim.id };
             right(&Op::Acquire(Claim { id, ..claim.clone() }))
         }
         _ => right(op),
@@ -314,7 +322,7 @@ const OWN: [(&str, Rule); 26] = [
 fn blank(id: HolderId) -> Claim {
     Claim {
         id,
-        inbox: id.client.inbox(),
+        inbox: InboxId::from_bits(id.number),
         who: Arc::default(),
         mode: Mode::Exclusive,
         lease: lease::Lease::new(Duration::from_secs(60)).unwrap(),

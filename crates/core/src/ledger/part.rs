@@ -88,7 +88,7 @@ impl Record {
             now: *at_once,
         };
         self.audit.note(revocation, step.now.lease, step.limits.audit);
-        let news = News::Revoked { seq: id.seq, reason: reason.clone() };
+        let news = News::Revoked { number: id.number, reason: reason.clone() };
         step.effects.push(Effect { inbox: hold.inbox, news });
         if *at_once || zoo::has(Bug::RevokeEndsAtOnce) {
             self.end_hold(step.now, id);

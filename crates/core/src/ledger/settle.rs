@@ -115,7 +115,7 @@ impl Record {
             first = crate::lease::MAX;
         }
         let grant = self.grant(step.now, claim, first);
-        let news = News::Granted { seq: claim.id.seq, stamp: grant.stamp, line: grant.line };
+        let news = News::Granted { number: claim.id.number, stamp: grant.stamp, line: grant.line };
         step.effects.push(Effect { inbox: claim.inbox, news });
     }
 

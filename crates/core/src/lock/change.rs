@@ -84,8 +84,8 @@ impl Machine {
     }
 
     pub(super) fn downgrade_action(&self, grip: Grip, slip: Slip) -> Option<Action> {
-        let id = self.client.holder(self.holds.get(grip.0)?.seq);
-        let errand = Errand::Downgrade { grip, seq: id.seq, slip };
+        let seq = self.holds.get(grip.0)?.seq;
+        let (id, errand) = (self.client.holder(seq), Errand::Downgrade { grip, seq, slip });
         Some(Action { errand, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 

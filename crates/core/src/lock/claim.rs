@@ -15,6 +15,9 @@ use super::pass::Remote;
 use super::slips::Stage;
 use super::{Action, Ask, Cohort, Errand, Grip, How, Lane, LossReason, Machine, Slip, Todo, Why};
 
+/// The number of every claim, with [`Bug::HolderIdReused`].
+pub(super) const REUSED: u64 = 7;
+
 /// A claim that this process has made and that is not yet a hold. Its number, from which its id follows, is its key.
 #[derive(Debug)]
 pub(super) struct Claiming {
@@ -122,7 +125,7 @@ impl Machine {
     }
 
     pub(super) fn insert_claim(&mut self, now: Moment, taker: Taker, wish: Wish) -> u64 {
-        let seq = if zoo::has(Bug::HolderIdReused) { 7 } else { self.client.fresh().seq };
+        let seq = if zoo::has(Bug::HolderIdReused) { REUSED } else { self.client.next() };
         let Wish { mode, lease, fair, patience } = wish;
         let (phase, not_after) = (Phase::New, LeaseTime::ZERO);
         let claim = Claiming {

@@ -1,5 +1,6 @@
 //! How a hold is kept: renewed, doubted, and given up when its time is over.
 
+use crate::lease::{self, Lease};
 use crate::op::{Op, Renew, Renewal};
 use crate::renewal::Due;
 use crate::store::StoreError;
@@ -16,7 +17,14 @@ impl Machine {
         // What is kept back is not under way.
         hold.confirming |= due <= now;
         let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip, due };
-        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease: hold.lease(), started: hold.started });
+        // Asked about a hold that is not to be renewed any more, the store lengthens nothing.
+        let lease = match slip {
+            None if hold.keeping.is_exhausted() => {
+                Lease::new(hold.deadline().since(now).max(lease::MIN)).unwrap_or_else(|_| hold.lease())
+            }
+            _ => hold.lease(),
+        };
+        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease, started: hold.started });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 

@@ -123,11 +123,11 @@ impl Machine {
             Phase::New | Phase::Confirming | Phase::Withdrawing => return,
         }
         claim.how = How::HandOff;
-        let other_run = claim.run.id().is_some_and(|known| known != run);
+        let unproven = run == RunId::UNKNOWN || claim.run.id().is_some_and(|known| known != run);
         let sent = if zoo::has(Bug::WindowFromReceipt) { now } else { claim.asked };
         let lease = claim.lease;
-        // A push of another life of the store proves nothing: an empty remainder makes us ask.
-        let remaining = if other_run { Duration::ZERO } else { self.window(lease) };
+        // A push of another life of the store, or of nobody knows whom, proves nothing: an empty remainder makes us ask.
+        let remaining = if unproven { Duration::ZERO } else { self.window(lease) };
         self.land(now, seq, Landing { stamp, sent, pushed: Some(run), remaining, line, confirmed: false });
     }
 

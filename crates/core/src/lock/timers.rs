@@ -11,7 +11,7 @@ use crate::time::{LeaseTime, Moment, RunId};
 use crate::zoo::{self, Bug};
 
 use super::bustle::Bustle;
-use super::claim::{Claiming, Phase, Taker};
+use super::claim::{Claiming, Phase, REUSED, Taker};
 use super::slips::Stage;
 use super::{Action, Cohort, Errand, Grip, Lane, LossReason, Machine, Slip, Todo, Why};
 
@@ -64,18 +64,37 @@ impl Machine {
         }
     }
 
-    /// News from the store.
+    /// News from the store, or from somebody who pretends to be it. Only the store knows the number of a claim of ours before it is
+    /// published, so a grant that names one is believed. That of a revocation may have been read where its grant was published:
+    /// it is a reason to ask the store, which says whether the hold is revoked. That somebody waits costs a hand-off at most.
     pub fn handle_push(&mut self, now: Moment, run: RunId, news: News) {
         match news {
-            News::Granted { seq, stamp, line } => self.on_pushed_grant(now, run, seq, (stamp, line)),
+            News::Granted { number, stamp, line } => {
+                if let Some(seq) = self.named_by(number) {
+                    self.on_pushed_grant(now, run, seq, (stamp, line));
+                }
+            }
             News::Waiting { fair } => self.learn(now, now, crate::op::Line { waiters: 1, fair }),
-            News::Revoked { seq, reason } => {
-                let named = self.holds.iter().find(|(_, hold)| hold.seq == seq).map(|(key, _)| key);
-                if let Some(key) = named {
-                    self.lose(now, Grip(key), LossReason::Revoked(reason.into()));
+            News::Revoked { number, reason } => {
+                let seq = self.named_by(number);
+                let named = self.holds.iter().find(|(_, hold)| Some(hold.seq) == seq).map(|(key, _)| Grip(key));
+                match named {
+                    Some(grip) if zoo::has(Bug::TrustingPushes) => {
+                        self.lose(now, grip, LossReason::Revoked(reason.into()));
+                    }
+                    Some(grip) => self.bustle.todo.push_back(Todo::Renew(grip, None)),
+                    None => {}
                 }
             }
         }
+    }
+
+    fn named_by(&self, number: u64) -> Option<u64> {
+        if zoo::has(Bug::HolderIdReused) {
+            return Some(REUSED);
+        }
+        let named = self.client.ordinal(number);
+        if zoo::has(Bug::TrustingPushes) { named.or(Some(number)) } else { named }
     }
 
     /// Whether news arrives. Coming back, anything may have been missed: ask once.

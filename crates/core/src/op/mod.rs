@@ -143,8 +143,8 @@ pub struct Effect {
 pub enum News {
     /// A queued claim was granted. It must be confirmed by a renewal within its claim window.
     Granted {
-        /// The claim's sequence number; never the secret id.
-        seq: u64,
+        /// The claim's number; never its secret.
+        number: u64,
         /// The stamp of the new hold.
         stamp: Stamp,
         /// Who waited behind it when it had left the queue: before the next grant, and before what the operation itself queues.
@@ -155,10 +155,10 @@ pub enum News {
         /// Whether a fair waiter is among them.
         fair: bool,
     },
-    /// A hold was revoked: stop and release.
+    /// A hold was revoked. Its holder asks the store before it believes it.
     Revoked {
-        /// The claim's sequence number.
-        seq: u64,
+        /// The claim's number.
+        number: u64,
         /// The words of whoever revoked it.
         reason: String,
     },

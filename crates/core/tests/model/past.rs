@@ -126,14 +126,14 @@ impl Past {
     }
 
     /// The claim that a push names.
-    pub(crate) fn pushed(&self, inbox: InboxId, seq: u64) -> Option<&Claim> {
-        self.claims.values().find(|claim| claim.inbox == inbox && claim.id.seq == seq)
+    pub(crate) fn pushed(&self, inbox: InboxId, number: u64) -> Option<&Claim> {
+        self.claims.values().find(|claim| claim.inbox == inbox && claim.id.number == number)
     }
 
     /// Every grant that was pushed, in order.
     pub(crate) fn pushes(&self, event: &Event) -> Vec<(Option<&Claim>, Stamp)> {
         let grant = |effect: &Effect| match effect.news {
-            News::Granted { seq, stamp, .. } => Some((self.pushed(effect.inbox, seq), stamp)),
+            News::Granted { number, stamp, .. } => Some((self.pushed(effect.inbox, number), stamp)),
             _ => None,
         };
         event.effects.iter().filter_map(grant).collect()

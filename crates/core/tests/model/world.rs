@@ -136,7 +136,11 @@ impl World {
     /// A claim by a fresh id; of the same client as `kin` if given.
     pub(crate) fn claim(&mut self, spec: &Spec, kin: Option<HolderId>, view: &RecordView) -> Claim {
         let number = usize::from(spec.client) % self.clients.len();
-        let kin = kin.and_then(|id| self.clients.iter().find(|client| client.holder(id.seq) == id));
+        let kin = kin.and_then(|id| {
+            self.clients
+                .iter()
+                .find(|client| client.ordinal(id.number).is_some_and(|ordinal| client.holder(ordinal) == id))
+        });
         let client = kin.unwrap_or(&self.clients[number]).clone();
         let claim = Claim {
             id: client.fresh(),

@@ -18,7 +18,7 @@ pub(super) fn pair() {
     let (mut client, mut lock) = (Client::new(), Lock::default());
     let make = || {
         let claim = client.claim();
-        let (now, id) = (at(claim.id.seq), claim.id);
+        let (now, id) = (client.now(), claim.id);
         (now, Op::Acquire(claim), release(id))
     };
     rounds(make, |(now, claim, release)| {
@@ -34,7 +34,7 @@ pub(super) fn hand_off() {
         .map(|_| {
             let claim = client.claim();
             let id = claim.id;
-            lock.apply(at(id.seq), &Op::Acquire(claim));
+            lock.apply(client.now(), &Op::Acquire(claim));
             id
         })
         .collect();
@@ -42,7 +42,7 @@ pub(super) fn hand_off() {
         let claim = client.claim();
         line.push_back(claim.id);
         let holder = line.pop_front().unwrap_or(claim.id);
-        (at(claim.id.seq), Op::Acquire(claim), release(holder))
+        (client.now(), Op::Acquire(claim), release(holder))
     };
     rounds(make, |(now, claim, release)| {
         let queued = lock.apply(now, &claim);
@@ -55,11 +55,11 @@ pub(super) fn hand_off() {
 pub(super) fn renewal() {
     let (mut client, mut lock) = (Client::new(), Lock::default());
     let claim = client.claim();
-    let (id, mut seq) = (claim.id, claim.id.seq);
-    lock.apply(at(seq), &Op::Acquire(claim));
+    let (id, mut millis) = (claim.id, 1);
+    lock.apply(at(millis), &Op::Acquire(claim));
     let make = || {
-        seq += 1;
-        (at(seq), renew(id))
+        millis += 1;
+        (at(millis), renew(id))
     };
     rounds(make, |(now, renew)| drop(lock.apply(now, &renew)));
 }

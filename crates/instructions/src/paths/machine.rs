@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::holder::{Client, ClientId, Who};
+use bandog_core::holder::{Client, Who};
 use bandog_core::lock::{Ask, Grip, Machine, Outcome, OwnerId, Recovery, Settings, Slip};
 use bandog_core::mode::Mode;
 use bandog_core::op::{
@@ -17,7 +17,7 @@ use bandog_core::wheel::Wheel;
 
 use crate::region::{ROUNDS, rounds};
 
-use super::requests::{RUN, lease};
+use super::requests::{RUN, lease, number, secret};
 
 /// Tasks that stand in line.
 const LINE: usize = 16;
@@ -59,12 +59,15 @@ pub(super) fn hand_off() {
 /// A claim has to wait, the store pushes its grant, and it is released.
 pub(super) fn pushed() {
     let mut lock = Lock { grants: false, ..Lock::new() };
-    let mut seq = 0;
-    rounds(ask, |ask| {
+    let mut claim = 0;
+    let make = || {
+        claim += 1;
+        (ask(), number(claim))
+    };
+    rounds(make, |(ask, number)| {
         let slip = lock.ask(ask);
-        seq += 1;
         lock.stamp += 1;
-        let news = News::Granted { seq, stamp: Stamp::from_micros(lock.stamp), line: Line::default() };
+        let news = News::Granted { number, stamp: Stamp::from_micros(lock.stamp), line: Line::default() };
         lock.machine.handle_push(lock.now, RUN, news);
         lock.drain();
         let grip = lock.pick(slip).expect("it was pushed");
@@ -132,7 +135,7 @@ struct Lock {
 
 impl Lock {
     fn new() -> Self {
-        let client = Client::new(ClientId::from_random(7), Who::default());
+        let client = Client::new(secret(), Who::default());
         let machine = Machine::new(Arc::new(Settings::default()), client, 1);
         Self { machine, now: Moment::ZERO, stamp: 0, grants: true }
     }

@@ -18,32 +18,45 @@ const SECRET: u128 = 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210;
 /// One client, and how many claims it has made.
 pub(super) struct Client {
     who: Arc<Who>,
-    seq: u64,
+    claims: u64,
 }
 
 impl Client {
     pub(super) fn new() -> Self {
         let who = Who { host: "shop-7".into(), pid: 4711, label: "billing".into() };
-        Self { who: Arc::new(who), seq: 0 }
+        Self { who: Arc::new(who), claims: 0 }
+    }
+
+    /// When the last claim was made.
+    pub(super) fn now(&self) -> Now {
+        at(self.claims)
     }
 
     pub(super) fn claim(&mut self) -> Claim {
-        self.seq += 1;
-        let id = HolderId { client: ClientId::from_random(SECRET), seq: self.seq };
+        self.claims += 1;
         Claim {
-            id,
-            inbox: id.client.inbox(),
+            id: secret().holder(self.claims),
+            inbox: secret().inbox(),
             who: Arc::clone(&self.who),
             mode: Mode::Exclusive,
             lease: lease(),
             window: Duration::from_secs(2),
             fair: false,
             patience: Patience::Queue,
-            not_after: at(self.seq).lease + Duration::from_secs(2),
+            not_after: at(self.claims).lease + Duration::from_secs(2),
             ballot: None,
             after: None,
         }
     }
+}
+
+/// What a push names this client's n-th claim by, the first being 1.
+pub(super) fn number(claim: u64) -> u64 {
+    secret().holder(claim).number
+}
+
+pub(super) fn secret() -> ClientId {
+    ClientId::from_random(SECRET)
 }
 
 pub(super) fn lease() -> Lease {

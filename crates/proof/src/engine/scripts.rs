@@ -37,12 +37,12 @@ impl Scripts {
 
     /// Every other claim and release goes as one of many, and by itself where it does not fit there.
     fn ask(&self, entry: &mut Option<Entry>, now: Now, op: &Op) -> Value {
-        let seq = match op {
-            Op::Acquire(claim) => claim.id.seq,
-            Op::Release(release) => release.id.seq,
+        let number = match op {
+            Op::Acquire(claim) => claim.id.number,
+            Op::Release(release) => release.id.number,
             _ => 1,
         };
-        let among_many = self.codec.bundled(&self.name, op).filter(|_| seq % 2 == 0);
+        let among_many = self.codec.bundled(&self.name, op).filter(|_| number % 2 == 0);
         let answer = match among_many.map(|call| self.run(entry, now, &call)) {
             Some(wrong @ Value::Error(_)) => Some(wrong),
             Some(answer) => Codec::untie(answer, 1).pop(),

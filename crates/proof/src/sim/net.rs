@@ -107,15 +107,17 @@ impl World {
 
 fn brief(op: &Op) -> String {
     match op {
-        Op::Acquire(claim) => format!("acquire #{} {:?}", claim.id.seq, claim.mode),
-        Op::Renew(renew) => format!("renew #{}", renew.id.seq),
-        Op::Heartbeat(beat) => format!("heartbeat {:?}", beat.ids.iter().map(|id| id.seq).collect::<Vec<_>>()),
-        Op::Release(release) => {
-            let again = release.again.as_ref().map(|claim| claim.id.seq);
-            format!("release #{}{}", release.id.seq, again.map(|seq| format!(" and claim #{seq}")).unwrap_or_default())
+        Op::Acquire(claim) => format!("acquire {} {:?}", claim.id.public(), claim.mode),
+        Op::Renew(renew) => format!("renew {}", renew.id.public()),
+        Op::Heartbeat(beat) => {
+            format!("heartbeat {:?}", beat.ids.iter().map(|id| id.public()).collect::<Vec<_>>())
         }
-        Op::Upgrade(upgrade) => format!("upgrade #{} to #{}", upgrade.from.seq, upgrade.claim.id.seq),
-        Op::Downgrade(id) => format!("downgrade #{}", id.seq),
+        Op::Release(release) => {
+            let again = release.again.as_ref().map(|claim| format!(" and claim {}", claim.id.public()));
+            format!("release {}{}", release.id.public(), again.unwrap_or_default())
+        }
+        Op::Upgrade(upgrade) => format!("upgrade {} to {}", upgrade.from.public(), upgrade.claim.id.public()),
+        Op::Downgrade(id) => format!("downgrade {}", id.public()),
         Op::Revoke(revoke) => format!("revoke {:?}", revoke.target),
         Op::Inspect => "inspect".to_owned(),
         Op::Tend => "tend".to_owned(),

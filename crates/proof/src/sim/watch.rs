@@ -69,12 +69,12 @@ impl World {
 
     /// A process hears that a hold is revoked: from here on it is not taken again.
     pub(super) fn note_order(&mut self, who: Who, news: &News) {
-        let News::Revoked { seq: revoked, .. } = news else { return };
+        let News::Revoked { number: revoked, .. } = news else { return };
         let machine = &self.processes[who.client].machine;
         for person in &mut self.people {
-            let seq = person.held().filter(|held| held.who == who).and_then(|held| machine.holder(held.grip));
-            if let (Some(loss), Some((id, _))) = (&mut person.loss, seq) {
-                loss.open &= id.seq != *revoked;
+            let hold = person.held().filter(|held| held.who == who).and_then(|held| machine.holder(held.grip));
+            if let (Some(loss), Some((id, _))) = (&mut person.loss, hold) {
+                loss.open &= id.number != *revoked;
             }
         }
     }

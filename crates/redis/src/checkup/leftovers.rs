@@ -21,7 +21,7 @@ const STEPS: usize = 100;
 const STEP: u64 = 500;
 const LOOKS: u64 = 5_000;
 const WITHIN: Duration = Duration::from_secs(1);
-/// So many bytes a record has at least: its numbers, the first of which is a stamp.
+/// So many bytes a record has at least: its numbers, the first of which is its format. Texts begin with no such byte.
 const OPENING: usize = 37;
 /// So many are named.
 const NAMED: usize = 3;
@@ -117,7 +117,7 @@ fn is_text(kind: &Value) -> bool {
 /// Whether a string begins as a lock that nobody waits for does, or has gone meanwhile.
 fn is_record(opening: &Value) -> Result<bool, String> {
     match opening {
-        Value::Bytes(opening) => Ok(opening.is_empty() || (opening.len() == OPENING && opening[0] == 0)),
+        Value::Bytes(opening) => Ok(opening.is_empty() || (opening.len() == OPENING && opening[0] < 32)),
         // It has become something else meanwhile: a lock that somebody waits for, most likely.
         Value::Error(text) if text.starts_with("WRONGTYPE") => Ok(true),
         Value::Error(text) => Err(text.clone()),

@@ -65,7 +65,7 @@ impl<'a> Trial<'a> {
             answer => seconds(&answer).and_then(|seconds| u64::try_from(seconds).ok()).ok_or("it is no time")?,
         };
         let name = LockName::new(format!("probe:{:016x}", random())).map_err(|error| error.to_string())?;
-        let codec = Codec::new(patient.config.keys(), patient.config.limits.clone());
+        let codec = Codec::with_format(patient.config.keys(), patient.config.limits.clone(), patient.config.format);
         let who = Who { host: String::new(), pid: std::process::id(), label: "checkup".to_owned() };
         let client = Client::new(ClientId::from_random(u128::from(random()) << 64 | u128::from(random())), who);
         let (key, not_after) = (codec.keys().key(&name), LeaseTime::from_millis((seconds + 60) * 1_000));
@@ -77,7 +77,7 @@ impl<'a> Trial<'a> {
         if let Err(wrong) = self.pair(true).await {
             let change = match &wrong {
                 Wrong::Refused(text) => words::remedy(text),
-                Wrong::Nonsense(_) => words::remedy(""),
+                Wrong::Format { .. } | Wrong::Nonsense(_) => words::remedy(""),
             };
             let error = unreadable(self.patient.config, None, wrong);
             if error.kind == StoreErrorKind::Denied {

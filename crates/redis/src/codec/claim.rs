@@ -16,9 +16,9 @@ const INBOX: usize = 16;
 const FOLLOWS: u8 = 3;
 const SHORT: Wrong = Wrong::Nonsense("a claim's bytes are cut short");
 
-/// The secret id: 16 bytes of client, 8 of sequence, in the order that ids compare in.
+/// The holder id: 16 secret bytes, 8 of its number, in the order that ids compare in.
 pub(super) fn id(pack: &mut Pack<'_>, id: HolderId) {
-    pack.raw(&id.client.to_bits().to_be_bytes()).raw(&id.seq.to_be_bytes());
+    pack.raw(&id.secret.to_bits().to_be_bytes()).raw(&id.number.to_be_bytes());
 }
 
 /// The numbers of a claim, in the order of `acquire_head.lua`.
@@ -38,10 +38,12 @@ pub(super) fn numbers(pack: &mut Pack<'_>, claim: &Claim) {
     }
 }
 
-/// What is kept as it is: the secret id, the inbox, the public id, and who. Replies show it without the secret id.
-pub(super) fn card(pack: &mut Pack<'_>, claim: &Claim) {
+/// What is kept as it is: the secret id, the inbox, the public id, and who. Replies show it without the secret id. The last byte of
+/// the public id is free, and says in which format pushes to this client are to be.
+pub(super) fn card(pack: &mut Pack<'_>, claim: &Claim, format: u8) {
     id(pack, claim.id);
-    pack.raw(&inbox_digits(claim.inbox)).raw(&claim.id.public().to_bits().to_be_bytes());
+    let [public @ .., _] = claim.id.public().to_bits().to_be_bytes();
+    pack.raw(&inbox_digits(claim.inbox)).raw(&public).byte(format);
     who(pack, &claim.who);
 }
 

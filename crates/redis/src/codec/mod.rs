@@ -13,6 +13,7 @@ mod view;
 use std::iter;
 use std::time::Duration;
 
+use bandog_core::format::Format;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::mode::Mode;
@@ -54,21 +55,29 @@ impl std::fmt::Debug for Call {
 pub struct Codec {
     keys: Keys,
     limits: Limits,
+    /// The first byte of records and pushes.
+    format: u8,
     /// What the numbers of every call begin with, and what they end with.
     begin: Vec<u8>,
     channels: Vec<u8>,
 }
 
 impl Codec {
-    /// A codec for a store with these keys and limits. Every client of a store must use the same.
+    /// A codec for a store with these keys and limits, in the newest format. Every client of a store must use the same.
     pub fn new(keys: Keys, limits: Limits) -> Self {
+        Self::with_format(keys, limits, Format::NEWEST)
+    }
+
+    /// The same, but records and pushes are written in this format.
+    pub fn with_format(keys: Keys, limits: Limits, format: Format) -> Self {
         let mut begin = Vec::new();
+        let format = first_byte(format);
         // A key that expires in the instant of its last write would be gone before the fields are in.
         let retention = limits.retention.max(Duration::from_millis(1));
         let mut pack = Pack(&mut begin);
-        pack.small(limits.waiters).small(limits.sharers).small(limits.work);
+        pack.small(limits.waiters).small(limits.sharers).small(limits.work).byte(format);
         pack.millis(retention).millis(limits.max_lease);
-        Self { channels: keys.channels(), keys, begin, limits }
+        Self { channels: keys.channels(), keys, format, begin, limits }
     }
 
     /// How keys and channels are spelled.
@@ -118,11 +127,11 @@ impl Codec {
 
     /// What a bundle takes of [`Codec::command`], if the fast path of its script may fit and it can wait for others.
     pub(crate) fn loose(op: &Op) -> Option<Loose> {
-        // From the retention to what claim_fast.lua and release_fast.lua look at.
+        // From the format to what claim_fast.lua and release_fast.lua look at.
         let (kind, numbers) = match op {
             // Not a fair one: another of this process could overtake it while it is sent again.
-            Op::Acquire(Claim { mode: Mode::Exclusive, fair: false, after: None, .. }) => (1, 12..53),
-            Op::Release(Release { not_after: None, again: None, .. }) => (0, 12..38),
+            Op::Acquire(Claim { mode: Mode::Exclusive, fair: false, after: None, .. }) => (1, 12..54),
+            Op::Release(Release { not_after: None, again: None, .. }) => (0, 12..39),
             _ => return None,
         };
         Some(Loose { together: sink::uncounted(Script::Bundle), kind, numbers })
@@ -229,7 +238,7 @@ impl Codec {
             // Every argument costs the server a third of a microsecond, so the channels ride with the numbers.
             pack.raw(&self.channels);
         });
-        rest(op, sink);
+        rest(op, self.format, sink);
     }
 
     fn put_peek(&self, name: &LockName, sink: &mut impl Sink) {
@@ -242,6 +251,11 @@ impl Codec {
     fn key(&self, name: &LockName, pack: &mut Pack<'_>) {
         pack.raw(self.keys.prefix().as_bytes()).raw(name.as_str().as_bytes());
     }
+}
+
+/// What records and pushes of a format begin with. Format 2 had no number: its records begin with a zero, its pushes with a letter.
+fn first_byte(format: Format) -> u8 {
+    if format == Format::OLDEST { 0 } else { format.number() }
 }
 
 fn script(op: &Op) -> Script {
@@ -289,11 +303,11 @@ fn numbers(op: &Op, audit: Duration, echo: Option<Echo>, pack: &mut Pack<'_>) {
 }
 
 /// The arguments behind the numbers.
-fn rest(op: &Op, sink: &mut impl Sink) {
+fn rest(op: &Op, format: u8, sink: &mut impl Sink) {
     match op {
-        Op::Acquire(claim) => sink.argument(|pack| claim::card(pack, claim)),
+        Op::Acquire(claim) => sink.argument(|pack| claim::card(pack, claim, format)),
         Op::Upgrade(upgrade) => {
-            sink.argument(|pack| claim::card(pack, &upgrade.claim));
+            sink.argument(|pack| claim::card(pack, &upgrade.claim, format));
             sink.argument(|pack| claim::id(pack, upgrade.from));
         }
         Op::Renew(renew) => sink.argument(|pack| claim::id(pack, renew.id)),
@@ -306,7 +320,7 @@ fn rest(op: &Op, sink: &mut impl Sink) {
         Op::Release(release) => {
             sink.argument(|pack| claim::id(pack, release.id));
             if let Some(again) = &release.again {
-                sink.argument(|pack| claim::card(pack, again));
+                sink.argument(|pack| claim::card(pack, again, format));
             }
         }
         Op::Downgrade(id) => sink.argument(|pack| claim::id(pack, *id)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bandog_core::holder::{ClientId, HolderId, Who};
+use bandog_core::holder::{ClientId, Who};
 use bandog_core::lease::{self, Lease};
 use bandog_core::mode::Mode;
 use bandog_core::op::{Claim, Heartbeat, Line, News, Patience, Release, Renew, Revoke, Upgrade};
@@ -18,10 +18,10 @@ fn codec() -> Codec {
 }
 
 fn claim() -> Claim {
-    let id = HolderId { client: ClientId::from_random(SECRET), seq: 9 };
+    let client = ClientId::from_random(SECRET);
     Claim {
-        id,
-        inbox: id.client.inbox(),
+        id: client.holder(9),
+        inbox: client.inbox(),
         who: Arc::new(Who { host: "h".into(), pid: 1, label: "l".into() }),
         mode: Mode::Shared,
         lease: Lease::new(lease::MIN).unwrap(),
@@ -152,21 +152,32 @@ fn an_answer_that_goes_on_is_refused() {
 #[test]
 fn news_cut_short_is_an_error() {
     let codec = codec();
-    let whole = [&b"R"[..], &9_u64.to_be_bytes(), &3_u32.to_be_bytes(), b"why", b"lock:a"].concat();
+    let whole = [&b"\x03R"[..], &9_u64.to_be_bytes(), &3_u32.to_be_bytes(), b"why", b"lock:a"].concat();
     let push = codec.push(RunId(3), &whole).unwrap();
     assert_eq!((push.name.as_str(), push.run), ("a", RunId(3)));
-    assert_eq!(push.news, News::Revoked { seq: 9, reason: "why".into() });
+    assert_eq!(push.news, News::Revoked { number: 9, reason: "why".into() });
     let numbers = [&9_u64.to_be_bytes()[..], &11_u64.to_be_bytes(), &2_u32.to_be_bytes(), &[1]].concat();
-    let granted = [&b"G"[..], &numbers, b"lock:a"].concat();
+    let granted = [&b"\x03G"[..], &numbers, b"lock:a"].concat();
     let line = Line { waiters: 2, fair: true };
-    let news = News::Granted { seq: 9, stamp: Stamp::from_micros(11), line };
+    let news = News::Granted { number: 9, stamp: Stamp::from_micros(11), line };
     assert_eq!(codec.push(RunId(3), &granted).unwrap().news, news);
+    assert_eq!(codec.push(RunId(3), &granted[1..]).unwrap().news, news, "format 2 had no number");
     for whole in [whole, granted] {
         for length in 0..whole.len() {
             assert!(codec.push(RunId(3), &whole[..length]).is_err(), "{length}");
         }
     }
     assert!(codec.push(RunId(3), b"X").is_err());
+}
+
+#[test]
+fn push_in_a_newer_format_is_refused_with_both_numbers() {
+    for number in [1, 4, 31] {
+        let push = [&[number][..], b"G what is to come"].concat();
+        let wrong = codec().push(RunId(3), &push).unwrap_err();
+        assert_eq!(wrong, Wrong::Format { what: "a push", number });
+        assert!(wrong.to_string().contains(&format!("a push is in format {number}")), "{wrong}");
+    }
 }
 
 #[test]

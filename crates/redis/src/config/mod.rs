@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bandog_core::format::Format;
 use bandog_core::ledger::Limits;
 use bandog_core::store::{StoreError, StoreErrorKind};
 
@@ -39,6 +40,7 @@ pub struct RedisConfig {
     pub(crate) tls: Tls,
     pub(crate) connect_timeout: Duration,
     pub(crate) limits: Limits,
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +82,7 @@ impl RedisConfig {
             tls: Tls::default(),
             connect_timeout: Duration::from_secs(2),
             limits: Limits::default(),
+            format: Format::default(),
         }
     }
 
@@ -87,6 +90,13 @@ impl RedisConfig {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// In which format records and pushes are written; the newest unless told otherwise. Whatever is read may be in either.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
         self
     }
 

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 
+use bandog_core::format::Format;
+
 use super::{Address, RedisConfig, Secret};
 
 /// The options of a URL that are the store's own.
-pub const OPTIONS: &[&str] = &["prefix", "db", "nodelay", "strict", "announce", "ca", "cert", "key", "connect_timeout"];
+pub const OPTIONS: &[&str] =
+    &["prefix", "db", "nodelay", "strict", "announce", "format", "ca", "cert", "key", "connect_timeout"];
 
 const PORT: u16 = 6379;
 
@@ -91,6 +94,7 @@ impl RedisConfig {
             "nodelay" => self.nodelay = flag(option, value)?,
             "strict" => self.strict = flag(option, value)?,
             "announce" => self.announce = flag(option, value)?,
+            "format" => self.format = format(option, value)?,
             "ca" => self.tls.ca = path(&value),
             "cert" => self.tls.cert = path(&value),
             "key" => self.tls.key = path(&value),
@@ -144,6 +148,11 @@ fn number(option: &'static str, value: &str) -> Result<i64, UrlError> {
     value.parse::<u32>().map(i64::from).map_err(|_| wrong())
 }
 
+fn format(option: &'static str, value: String) -> Result<Format, UrlError> {
+    // Both numbers of this build; the test beside it compares them.
+    value.parse().map_err(|_| UrlError::Value { option, value, expected: "2 or 3" })
+}
+
 fn flag(option: &'static str, value: String) -> Result<bool, UrlError> {
     match value.as_str() {
         "true" | "1" | "yes" | "" => Ok(true),
@@ -163,6 +172,20 @@ fn duration(option: &'static str, value: String) -> Result<Duration, UrlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn format_is_one_of_those_this_build_writes() {
+        let format = |url: &str| read(url).map(|config| config.format);
+        assert_eq!(format("redis://h"), Ok(Format::NEWEST));
+        assert_eq!(format("redis://h?format=2"), Ok(Format::OLDEST));
+        assert_eq!(format("redis://h?format=3"), Ok(Format::NEWEST));
+        let known = format!("{} or {}", Format::OLDEST, Format::NEWEST);
+        let wrong = |value: &str| UrlError::Value { option: "format", value: value.to_owned(), expected: "2 or 3" };
+        for value in ["1", "4", "x", ""] {
+            assert_eq!(format(&format!("redis://h?format={value}")), Err(wrong(value)));
+            assert!(wrong(value).to_string().ends_with(&known));
+        }
+    }
 
     fn read(url: &str) -> Result<RedisConfig, UrlError> {
         RedisConfig::from_url(url).map(|(config, _)| config)

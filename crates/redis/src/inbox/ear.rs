@@ -2,15 +2,19 @@
 //!
 //! The [listener](super::listener) makes one per connection. It holds no lock while it delivers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use bandog_core::op::News;
+use bandog_core::store::Push;
 use bandog_core::time::RunId;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Event;
 use super::hall::Hall;
+use crate::clock;
 use crate::store::Site;
-use crate::value::Value;
+use crate::value::{Value, Wrong};
 use crate::wire::Heard;
 
 pub(super) struct Ear {
@@ -20,6 +24,8 @@ pub(super) struct Ear {
     pub(super) connection: u64,
     /// The run of the server at the other end, known before anything is subscribed.
     pub(super) run: Arc<OnceLock<RunId>>,
+    /// Whether it was told that somebody pushes in a newer format.
+    pub(super) warned: AtomicBool,
 }
 
 impl Ear {
@@ -40,9 +46,26 @@ impl Ear {
         let inbox = self.site.codec.keys().inbox(channel);
         let receiver = inbox.and_then(|inbox| self.hall.lock().receiver(self.connection, inbox));
         let Some(receiver) = receiver else { return };
-        match self.site.codec.push(self.run.get().copied().unwrap_or_default(), payload) {
-            Ok(push) => receiver.deliver(push),
+        match self.site.codec.push(self.run.get().copied().unwrap_or(RunId::UNKNOWN), payload) {
+            Ok(push) => receiver.deliver(self.doubted(push)),
+            Err(wrong @ Wrong::Format { .. }) => self.warn_once(&wrong),
             Err(wrong) => tracing::debug!(%wrong, "a message that is no news"),
+        }
+    }
+
+    /// A token that the server cannot have minted would make a resource refuse everybody after.
+    fn doubted(&self, push: Push) -> Push {
+        match push.news {
+            News::Granted { stamp, .. } if !self.site.clock.may_have_minted(stamp, clock::now()) => {
+                Push { run: RunId::UNKNOWN, ..push }
+            }
+            _ => push,
+        }
+    }
+
+    fn warn_once(&self, wrong: &Wrong) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(store = %self.site.config, "{wrong}; heartbeats find out what it said");
         }
     }
 

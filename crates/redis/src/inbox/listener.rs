@@ -4,6 +4,7 @@
 //! guest it is seen every second, and when its runtime drops it, it goes on on a thread of its own.
 
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -125,6 +126,7 @@ impl Listener {
             events: self.sender.clone(),
             connection: self.connection,
             run: Arc::clone(&run),
+            warned: AtomicBool::new(false),
         };
         let link = Link::open(&self.site, Some(Box::new(move |heard| ear.hear(heard)))).await?;
         self.show();

@@ -1,5 +1,5 @@
 -- Acquire, when the fast path does not fit. See acquire_head.lua.
-local c = f.claim(29, ARGV[2])
+local c = f.claim(30, ARGV[2])
 f.foresee({'i' .. c.id, 'd' .. c.id, 'a' .. c.box})
 f.end_if_over(c.id)
 f.settle()

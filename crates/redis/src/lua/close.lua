@@ -12,7 +12,7 @@ function f.notify()
     if not told[box] then
       told[box] = true
       news[#news + 1] = box
-      news[#news + 1] = r.fairs > 0 and 'W1' or 'W0'
+      news[#news + 1] = f.word(f.hold(slot).card, r.fairs > 0 and 'W1' or 'W0')
     end
   end
 end
@@ -28,7 +28,7 @@ function f.summary(waits, ends)
   -- Without these, one number tells all.
   local large = r.n > 1 or waits or r.first <= r.final or (r.n == 1 and r.cap > 0)
   large = r.audit > 0 and 2 or large and 1 or 0
-  local summary = write(SMALL, r.last, now, ends, r.late, r.n, large)
+  local summary = write(SMALL, form, r.last, now, ends, r.late, r.n, large)
   if large > 0 then
     summary = summary .. write(LARGE, r.cap, r.permits, r.waiting, r.fairs, r.head, r.tail, r.place, r.upgrading,
       r.lively, r.first, r.final, r.stale, r.latest, r.soonest, r.top, r.top_end)
@@ -55,7 +55,7 @@ function f.flush(waits, ends)
     redis.call('SET', key, summary, 'PXAT', ends)
     return
   end
-  local kept, gone = {'s', summary}, {}
+  local kept, gone = {field, summary}, {}
   for _, field in ipairs(order) do
     local value = cache[field]
     if value and field ~= 'h1' then
@@ -76,6 +76,9 @@ function f.flush(waits, ends)
   f.send('HSET', kept)
   if fresh or r.grows then
     redis.call('PEXPIREAT', key, ends)
+  end
+  if found and found ~= form then
+    gone[#gone + 1] = form == 0 and 'f' or 's'
   end
   if not fresh then
     f.send('HDEL', gone)

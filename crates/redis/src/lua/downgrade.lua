@@ -3,7 +3,7 @@
 -- ARGV[2]  the holder id
 -- returns  at, more, then 1 stamp remaining waiters fair (shared) | 2 (withdrawn) | 0 [audit] (not holder)
 local id = ARGV[2]
-r.rest = 29
+r.rest = 30
 f.foresee({'i' .. id})
 f.end_if_over(id)
 f.settle()

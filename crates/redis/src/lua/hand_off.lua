@@ -4,9 +4,9 @@
 --
 -- cost     9 redis.calls in all (TIME, MGET, HGET, HMGET twice, PEXPIREAT, HSET, HDEL, PUBLISH), however many wait; 8
 --          for the last in line (SET in place of HSET and HDEL); a PUBLISH more on a connection with an echo
-if named == 0 and again == 0 and s and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == ARGV[2] then
+if named == 0 and again == 0 and found == form and string.byte(s, 37) == 1 and string.sub(s, 185, 208) == ARGV[2] then
   local last, seen, expires, late, n, _, cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first,
-    final, stale, latest = struct.unpack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8', s)
+    final, stale, latest = struct.unpack('>xI7I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8', s)
   local till, revoked = struct.unpack('>I8B', s, 139)
   if n == 1 and cap == 0 and waiting > 0 and upgrading == 0 and expires > now and seen <= now and till > now
     and revoked == 0 and (first > final or stale >= now) then
@@ -51,27 +51,28 @@ if named == 0 and again == 0 and s and string.byte(s, 37) == 1 and string.sub(s,
         expires = expires + retention
         redis.call('PEXPIREAT', key, string.format('%d', expires))
         if large == 0 then
-          redis.call('SET', key, struct.pack('>I8I8I8I8I4BI8BBI4I8I8I8I8c0', stamp, now, expires, late, 1, 0,
+          redis.call('SET', key, struct.pack('>BI7I8I8I8I4BI8BBI4I8I8I8I8c0', form, stamp, now, expires, late, 1, 0,
             till, 0, 0, count, stamp, us, bound, length, string.sub(w, 47)), 'KEEPTTL')
         else
-          local record = struct.pack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8I8BBI4I8I8I8I8c0', stamp, now, expires,
-            late, 1, 1, 0, permits, waiting, fairs, head, tail, place, 0, lively, first, final, stale, latest, till, 1,
-            till, till, 0, 0, count, stamp, us, bound, length, string.sub(w, 47))
+          local record = struct.pack('>BI7I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8I8BBI4I8I8I8I8c0', form, stamp, now,
+            expires, late, 1, 1, 0, permits, waiting, fairs, head, tail, place, 0, lively, first, final, stale, latest,
+            till, 1, till, till, 0, 0, count, stamp, us, bound, length, string.sub(w, 47))
           if entries > 0 then
-            redis.call('HSET', key, 's', record, 'a' .. box, struct.pack('>I8I8I4', ends, span, entries))
+            redis.call('HSET', key, field, record, 'a' .. box, struct.pack('>I8I8I4', ends, span, entries))
             redis.call('HDEL', key, there, 'i' .. string.sub(w, 47, 70))
           else
-            redis.call('HSET', key, 's', record)
+            redis.call('HSET', key, field, record)
             redis.call('HDEL', key, there, 'i' .. string.sub(w, 47, 70), 'a' .. box)
           end
         end
         -- A refused publish must not undo what is written. The echo comes first, so that it is the last to be written.
-        local channels = string.sub(ARGV[1], 55)
-        if string.byte(ARGV[1], 39) ~= 0 then
-          redis.pcall('PUBLISH', channels .. string.sub(ARGV[1], 39, 54), '')
+        local channels = string.sub(ARGV[1], 56)
+        if string.byte(ARGV[1], 40) ~= 0 then
+          redis.pcall('PUBLISH', channels .. string.sub(ARGV[1], 40, 55), '')
         end
         local grant = struct.pack('>I8I4B', stamp, waiting, fairs > 0 and 1 or 0)
-        redis.pcall('PUBLISH', channels .. box, 'G' .. string.sub(w, 63, 70) .. grant .. key)
+        local letter = string.byte(w, 94) == 0 and 'G' or '\3G'
+        redis.pcall('PUBLISH', channels .. box, letter .. string.sub(w, 63, 70) .. grant .. key)
         return now
       end
     end

@@ -13,7 +13,7 @@ end
 f.foresee(fields)
 -- Before expiry: a heartbeat revives its own waiters as long as they are still there.
 local alive
-alive, r.rest = read('>I8', ARGV[1], 29)
+alive, r.rest = read('>I8', ARGV[1], 30)
 f.refresh(ARGV[2], alive, 0)
 for at = 3, #ARGV do
   f.end_if_over(ARGV[at])

@@ -4,15 +4,15 @@
 -- cost     8 redis.calls in all (TIME, MGET, HGET, HMGET, HGET, HSET, PEXPIREAT, PUBLISH): without the second HGET when
 --          the head's inbox is this one, without PUBLISH when the holder knows that somebody waits; the first in line 7
 --          (TIME, MGET, SETRANGE, DEL, HSET, PEXPIREAT, PUBLISH)
-if s and mode == 0 and lease <= longest and not_after >= now then
-  local last, seen, expires, late, n, large = struct.unpack('>I8I8I8I8I4B', s)
+if found == form and mode == 0 and lease <= longest and not_after >= now then
+  local last, seen, expires, late, n, large = struct.unpack('>xI7I8I8I8I4B', s)
   local cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first, final, stale, latest, soonest, top,
     top_end, from = 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 38
   if large == 1 then
     cap, permits, waiting, fairs, head, tail, place, upgrading, lively, first, final, stale, latest, soonest, top,
       top_end, from = struct.unpack('>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', s, 38)
   end
-  local count, of, window, alive, fair, try, rest = struct.unpack('>I4I4I8I8BB', ARGV[1], 54)
+  local count, of, window, alive, fair, try, rest = struct.unpack('>I4I4I8I8BB', ARGV[1], 55)
   if n == 1 and cap == 0 and of == 0 and upgrading == 0 and expires > now and seen <= now and top == 1 and try == 0
     and alive > 0 and waiting < struct.unpack('>I4', ARGV[1]) and (waiting == 0 or tail == place - 1)
     and (first > final or stale >= now) then
@@ -51,13 +51,14 @@ if s and mode == 0 and lease <= longest and not_after >= now then
           redis.call('SETRANGE', key, '0', '')
           redis.call('DEL', key)
         end
-        redis.call('HSET', key, 's', struct.pack('>I8I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8c0', last, now, expires,
-            late, 1, 1, 0, permits, waiting + 1, fairs + fair, waiting > 0 and head or place, place, place + 1, 0,
-            lively, first, final, stale, latest, soonest, 1, top_end, string.sub(s, from)),
+        redis.call('HSET', key, field, struct.pack('>BI7I8I8I8I4BI4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8c0', form, last, now,
+            expires, late, 1, 1, 0, permits, waiting + 1, fairs + fair, waiting > 0 and head or place, place, place + 1,
+            0, lively, first, final, stale, latest, soonest, 1, top_end, string.sub(s, from)),
           'w' .. there, struct.pack('>BI4BI8I8I8I8I8c0', 0, count, fair, lease, window, not_after, ballot, us, ARGV[2]),
           'i' .. id, struct.pack('>BI8', 2, place), 'a' .. box, struct.pack('>I8I8I4', ends, span, entries))
         redis.call('PEXPIREAT', key, string.format('%d', expires))
         if news then
+          news = string.byte(card, 48) == 0 and news or '\3' .. news
           redis.pcall('PUBLISH', string.sub(ARGV[1], rest) .. string.sub(card, 25, 40), news .. key)
         end
         return {now, 0, 2, last, waiting, math.min(till - now, length), string.sub(card, 25)}

@@ -1,7 +1,7 @@
 -- Release, when the fast path does not fit. See release_head.lua.
 local id, fields = ARGV[2], {'i' .. ARGV[2]}
-local c = again == 1 and f.claim(55, ARGV[3])
-r.rest, r.echo = r.rest or 55, string.byte(ARGV[1], 39) ~= 0 and string.sub(ARGV[1], 39, 54)
+local c = again == 1 and f.claim(56, ARGV[3])
+r.rest, r.echo = r.rest or 56, string.byte(ARGV[1], 40) ~= 0 and string.sub(ARGV[1], 40, 55)
 if c then
   fields = {'i' .. id, 'i' .. c.id, 'd' .. c.id, 'a' .. c.box}
 end

@@ -1,5 +1,5 @@
 -- Renew, when the fast path does not fit. See renew_head.lua.
-r.rest = 37
+r.rest = 38
 f.foresee({'i' .. ARGV[2]})
 f.end_if_over(ARGV[2])
 f.settle()

@@ -7,14 +7,14 @@
 -- started  when the lease was last started, as the holder knows; nothing where it is renewed by itself
 -- returns  the stamp: renewed for the whole lease. Nothing, and nothing is written, where it does not fit
 -- cost     2 redis.calls (PEXPIREAT, SETRANGE), 3 for another lease than before, 1 where the key knows the end
-local retention, longest, left = struct.unpack('>I8I8I8', ARGV[1], 13)
+local form, retention, longest, left = struct.unpack('>BI8I8I8', ARGV[1], 13)
 if left > longest then
   left = longest
 end
 local usual = now + left + retention
 local usually = string.format('%d', usual)
 local function renew(key, s, id, started)
-  if string.find(s, id, 84, true) ~= 84 then
+  if string.byte(s) ~= form or string.find(s, id, 84, true) ~= 84 then
     return
   end
   if string.byte(s, 37) == 3 then
@@ -30,7 +30,7 @@ local function renew(key, s, id, started)
     return stamp
   end
   local last, _, expires, late, _, _, till, _, _, _, stamp, _, _, length =
-    struct.unpack('>I8I8I8I8I4BI8BBI4I8I8I8I8', s)
+    struct.unpack('>xI7I8I8I8I4BI8BBI4I8I8I8I8', s)
   if expires <= now or till <= now then
     return
   end

@@ -6,13 +6,14 @@
 -- ARGV[4]  who asks, as in a card
 -- returns  at, more, then 1 remaining (asked) | 2 (ended) | 0 (no such holder)
 local by_stamp, at_once, stamp, length, h
-by_stamp, at_once, stamp, length, r.rest = read('>BBI8I8', ARGV[1], 29)
+by_stamp, at_once, stamp, length, r.rest = read('>BBI8I8', ARGV[1], 30)
 f.foresee({})
 f.settle()
 f.all()
 for slot = 1, r.n do
   local other = f.hold(slot)
-  local hit = by_stamp == 1 and other.stamp == stamp or by_stamp == 0 and string.sub(other.card, 41, 48) == ARGV[2]
+  local hit = by_stamp == 1 and other.stamp == stamp
+    or by_stamp == 0 and string.sub(other.card, 41, 47) == string.sub(ARGV[2], 1, 7)
   if hit and other.till > now then
     h = other
   end
@@ -31,7 +32,7 @@ end
 f.set('v', v)
 r.audit = now + length
 news[#news + 1] = string.sub(h.card, 25, 40)
-news[#news + 1] = 'R' .. string.sub(h.id, 17) .. write('>I4', #ARGV[3]) .. ARGV[3]
+news[#news + 1] = f.word(h.card, 'R') .. string.sub(h.id, 17) .. write('>I4', #ARGV[3]) .. ARGV[3]
 if at_once == 1 then
   f.end_hold(h)
   return f.finish({2})

@@ -53,10 +53,17 @@ function f.grant(c, length)
   return h
 end
 
+-- What a push to a client begins with: the format that it reads, and a letter. The last byte of the public id on its card
+-- says which; format 2 had none.
+function f.word(card, letter)
+  return string.byte(card, 48) == 0 and letter or '\3' .. letter
+end
+
 function f.grant_unclaimed(c, at_least)
   f.grant(c, math.max(math.min(c.window, c.lease), at_least))
   news[#news + 1] = c.box
-  news[#news + 1] = 'G' .. string.sub(c.id, 17) .. write('>I8I4B', r.last, r.waiting, r.fairs > 0 and 1 or 0)
+  news[#news + 1] = f.word(c.card, 'G') .. string.sub(c.id, 17)
+    .. write('>I8I4B', r.last, r.waiting, r.fairs > 0 and 1 or 0)
 end
 
 -- Whether the pending upgrade can be exchanged or must go; does it if there is budget.

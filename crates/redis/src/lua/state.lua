@@ -1,6 +1,6 @@
 -- The record in memory: its numbers (r), and a cache of its fields that is written back once, at the end.
 --
--- fields   s   last seen expires late n; whether more numbers follow (2: and the audit; 3: none, and the key
+-- fields   f   format last seen expires late n; whether more numbers follow (2: and the audit; 3: none, and the key
 --              knows the end, as open.lua says), and those; the hold in slot 1
 --          h2… further holds, by slot; i<id> where an id stands (1 slot, 2 place), except for slot 1
 --          r<id> the reason a hold was revoked; w<place>, l<place> waiters and their links; u the pending upgrade
@@ -15,19 +15,19 @@ local f = {fetch = 0, get = 0, set = 0, foresee = 0, somebody_waits = 0, hold = 
   survey = 0, timed = 0, insert = 0, remove = 0, remaining = 0, fits = 0, find = 0, holder = 0, blocker = 0,
   contains = 0, mark = 0, forget = 0, parse = 0, form = 0, waiter = 0, links = 0, link = 0, life = 0, refresh = 0,
   delist = 0, dead = 0, push = 0, leave = 0, upgrade = 0, take_upgrade = 0, end_hold = 0, end_if_over = 0, expired = 0,
-  admit = 0, grant = 0, grant_unclaimed = 0, settle_upgrade = 0, settle_head = 0, advance = 0, settle = 0, granted = 0,
-  ended = 0, queued = 0, standing = 0, notify = 0, send = 0, summary = 0, flush = 0, finish = 0}
+  admit = 0, grant = 0, word = 0, grant_unclaimed = 0, settle_upgrade = 0, settle_head = 0, advance = 0, settle = 0,
+  granted = 0, ended = 0, queued = 0, standing = 0, notify = 0, send = 0, summary = 0, flush = 0, finish = 0}
 local cache, changed, order = {}, {}, {}
 local read, write, name = struct.unpack, struct.pack, string.format
-local SMALL, LARGE, FAR = '>I8I8I8I8I4B', '>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', 4503599627370496
+local SMALL, LARGE, FAR = '>BI7I8I8I8I4B', '>I4I4I4I4I8I8I8BI8I8I8I8I8I8I4I8', 4503599627370496
 local r = {last = 0, seen = now, expires = FAR, late = 0, n = 0, cap = 0, permits = 0, waiting = 0, fairs = 0,
   head = 0, tail = 0, place = 1, upgrading = 0, lively = 0, first = 1, final = 0, stale = 0, latest = 0, soonest = FAR,
   top = 0, top_end = 0, audit = 0, known = s, holds = {}, waiters = {}}
-r.room, r.sharers, r.work, r.retention, r.longest = read('>I4I4I4I8I8', ARGV[1])
+r.room, r.sharers, r.work, r.retention, r.longest = read('>I4I4I4xI8I8', ARGV[1])
 
 if s then
-  local large, rest
-  r.last, r.seen, r.expires, r.late, r.n, large, rest = read(SMALL, s)
+  local _, large, rest
+  _, r.last, r.seen, r.expires, r.late, r.n, large, rest = read(SMALL, s)
   if r.expires <= now then
     -- Its key should have gone by itself; only the stamp goes on.
     r.known, r.late, r.n, r.seen = false, 0, 0, now

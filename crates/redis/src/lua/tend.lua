@@ -1,7 +1,7 @@
 -- Tend: the bounded clean-up that a reply's `more` left over.
 --
 -- returns  at, more
-r.rest = 29
+r.rest = 30
 f.foresee({})
 f.settle()
 return f.finish({})

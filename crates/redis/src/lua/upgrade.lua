@@ -4,7 +4,7 @@
 -- ARGV[2]  its card
 -- ARGV[3]  the shared hold's id
 -- returns  at, more, then the verdict (see enter.lua)
-local c, from = f.claim(29, ARGV[2]), ARGV[3]
+local c, from = f.claim(30, ARGV[2]), ARGV[3]
 f.foresee({'i' .. c.id, 'i' .. from, 'd' .. c.id, 'a' .. c.box})
 f.end_if_over(from)
 f.end_if_over(c.id)

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bandog_core::format::Format;
 use bandog_core::name::LockName;
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 
@@ -45,6 +46,7 @@ const REFUSALS: &[Row] = {
         row("MISCONF", Unfit, Not, "it refuses writes because it cannot save its data"),
         row("OOM", Unfit, Not, "it has no memory left"),
         row("WRONGTYPE", Unfit, Not, "something that is no lock stands at the lock's key"),
+        row("NEWFORMAT", Unfit, Not, ""),
         row("NOAUTH", Denied, Not, "it wants a password"),
         row("WRONGPASS", Denied, Not, "it does not know this user with this password"),
         row("NOPERM", Denied, Not, "this user may not do this"),
@@ -65,6 +67,11 @@ fn judge(text: &str) -> &'static Row {
     REFUSALS.iter().find(|row| row.word == word).unwrap_or(&OTHER)
 }
 
+/// The format of a record that this build does not know, if that is what a script refused.
+fn newer(text: &str) -> Option<u8> {
+    text.strip_prefix("NEWFORMAT ")?.split_whitespace().next()?.parse().ok()
+}
+
 /// The server answered with an error.
 pub(crate) fn refused(config: &RedisConfig, lock: Option<&LockName>, text: &str) -> StoreError {
     let Row { kind, outcome, says, .. } = *judge(text);
@@ -74,7 +81,10 @@ pub(crate) fn refused(config: &RedisConfig, lock: Option<&LockName>, text: &str)
         StoreErrorKind::Denied => format!("; {}", rule(config, text)),
         _ => String::new(),
     };
-    let message = format!("{config}{about}: {says} ({text}){advice}");
+    let message = match newer(text) {
+        Some(number) => format!("{config}{about}: {}", Format::unknown("its record", number)),
+        None => format!("{config}{about}: {says} ({text}){advice}"),
+    };
     StoreError { kind, outcome, message, source: None }
 }
 

@@ -18,13 +18,13 @@ const CASES: u32 = 2_000;
 const LENGTH: usize = 200;
 
 /// What stands in the scripts, and what stands there by mistake.
-static MISTAKES: [(&str, &str); 79] = [
+static MISTAKES: [(&str, &str); 83] = [
     // fast paths
     ("    stamp = last + 1\n", "    stamp = last\n"),
     ("if ballot > stamp then", "if false then"),
     ("      ends = now + math.ceil((stamp - us) / 1000)\n", ""),
     ("if mode == 0 and lease <= longest and", "if mode == 0 and"),
-    (" and (plain or not s) then", " then"),
+    (" and (not s or plain and string.byte(s) == form) then", " then"),
     ("seen <= now and till > now then\n    ends", "seen <= now and till >= now then\n    ends"),
     ("expires <= now or till <= now then", "expires <= now or till < now then"),
     ("  if length ~= left then\n", "  if false then\n"),
@@ -35,6 +35,11 @@ static MISTAKES: [(&str, &str); 79] = [
     ("ends = math.min(ends, asked", "ends = math.max(0, asked"),
     ("/ 1000) + left - behind)", "/ 1000) + left)"),
     ("last, now, ends + behind, late", "last, now, ends, late"),
+    // formats
+    ("if found == form and mode == 0 and lease", "if s and mode == 0 and lease"),
+    ("again == 0 and found == form and", "again == 0 and s and"),
+    ("  if found and found ~= form then\n", "  if false then\n"),
+    ("string.byte(card, 48) == 0 and letter or '\\3' .. letter", "letter .. '\\3'"),
     // among many
     ("not s and kind == 1 and redis.call('EXISTS', key) == 0", "not s and kind == 1"),
     ("stamps[place] = record and (stamp or 1) or 0", "stamps[place] = now"),
@@ -90,7 +95,7 @@ static MISTAKES: [(&str, &str); 79] = [
     ("    r.late, r.cap = 0, 0\n", ""),
     // taking a hold again
     ("if mode == 0 and lease <= longest", "if mode % 3 == 0 and lease <= longest"),
-    ("if s and mode == 0 and lease", "if s and mode % 3 == 0 and lease"),
+    ("if found == form and mode == 0 and lease", "if found == form and mode % 3 == 0 and lease"),
     ("if c.after and c.after ~= last then", "if c.after and c.after < last then"),
     ("if c.after and c.after ~= last then", "if c.after and c.after > last then"),
     ("    c.after, r.rest = read('>I8', ARGV[1], r.rest)\n", "    r.rest = r.rest + 8\n"),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bandog_core::format::Format;
 use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Effect, Op, Renew, Renewal, Reply};
@@ -32,7 +33,9 @@ struct Pair<'a> {
     host: &'a dyn Host,
     world: World,
     limits: Limits,
-    codec: Codec,
+    /// One for each format: whoever reads one writes the other.
+    codecs: [Codec; 2],
+    turn: usize,
     name: LockName,
     key: Vec<u8>,
     record: Record,
@@ -45,14 +48,21 @@ impl<'a> Pair<'a> {
     fn new(host: &'a dyn Host, script: &Script, work: u32) -> Self {
         let world = World::new(script.setting);
         let limits = world.limits(work);
-        let codec = Codec::new(Keys::default(), limits.clone());
+        let codecs =
+            [Format::NEWEST, Format::OLDEST].map(|format| Codec::with_format(Keys::default(), limits.clone(), format));
         let name = LockName::new("{a} name*").expect("a good name");
-        let key = codec.keys().key(&name);
+        let key = codecs[0].keys().key(&name);
         let (record, deletes, trace) = (Record::default(), script.setting.deletes, Trace::default());
-        Self { host, world, limits, codec, name, key, record, deletes, trace }
+        Self { host, world, limits, codecs, turn: 0, name, key, record, deletes, trace }
+    }
+
+    /// Clients of both formats come in turns of some length.
+    fn codec(&self) -> &Codec {
+        &self.codecs[usize::from(self.turn / 8 % 3 == 2)]
     }
 
     fn step(&mut self, step: &Step, tally: &mut Tally) -> Result<(), String> {
+        self.turn += 1;
         self.world.tick(step.tick);
         self.host.set_micros(self.world.micros());
         let now = self.world.now();
@@ -99,20 +109,22 @@ impl<'a> Pair<'a> {
 
     /// What a renewal among many does for this one, if it fits.
     fn renew_among_many(&self, now: Now, renew: &Renew) -> Result<Option<Reply>, String> {
-        let answer = self.host.run(&self.codec.renewal(&self.name, renew));
-        let replies = self.codec.renewed_all(renew.lease, now.run, answer).map_err(|wrong| wrong.to_string())?;
+        let answer = self.host.run(&self.codec().renewal(&self.name, renew));
+        let replies = self.codec().renewed_all(renew.lease, now.run, answer).map_err(|wrong| wrong.to_string())?;
         let [reply] = <[_; 1]>::try_from(replies).map_err(|replies| format!("{} answers to one", replies.len()))?;
         Ok(reply)
     }
 
     /// What a bundle answers to this one, if it fits. Every other claim and release is not asked for in one.
     fn ask_among_many(&self, op: &Op) -> Result<Value, String> {
-        let seq = match op {
-            Op::Acquire(claim) => claim.id.seq,
-            Op::Release(release) => release.id.seq,
+        let number = match op {
+            Op::Acquire(claim) => claim.id.number,
+            Op::Release(release) => release.id.number,
             _ => return Ok(Value::Nil),
         };
-        let Some(call) = self.codec.bundled(&self.name, op).filter(|_| seq % 2 == 0) else { return Ok(Value::Nil) };
+        let Some(call) = self.codec().bundled(&self.name, op).filter(|_| number % 2 == 0) else {
+            return Ok(Value::Nil);
+        };
         let left = self.host.ends(&self.key);
         let answer = self.host.run(&call);
         if matches!(answer, Value::Error(_)) {
@@ -135,15 +147,15 @@ impl<'a> Pair<'a> {
             return Ok((reply, Vec::new()));
         }
         let answer = match self.ask_among_many(op)? {
-            Value::Nil => self.host.run(&self.codec.call(&self.name, op)),
+            Value::Nil => self.host.run(&self.codec().call(&self.name, op)),
             answer => answer,
         };
-        let reply = self.codec.reply(op, now.run, answer).map_err(|wrong| wrong.to_string())?;
+        let reply = self.codec().reply(op, now.run, answer).map_err(|wrong| wrong.to_string())?;
         // An empty message only wakes.
         let published = self.host.published().into_iter().filter(|(_, payload)| !payload.is_empty());
         let effects = published.map(|(channel, payload)| {
-            let inbox = self.codec.keys().inbox(&channel).ok_or("news for no inbox")?;
-            let push = self.codec.push(now.run, &payload).map_err(|wrong| wrong.to_string())?;
+            let inbox = self.codec().keys().inbox(&channel).ok_or("news for no inbox")?;
+            let push = self.codec().push(now.run, &payload).map_err(|wrong| wrong.to_string())?;
             if push.name == self.name { Ok(Effect { inbox, news: push.news }) } else { Err("another lock".to_owned()) }
         });
         Ok((reply, effects.collect::<Result<_, String>>()?))
@@ -153,7 +165,7 @@ impl<'a> Pair<'a> {
     fn peek(&self, now: Now) -> Result<(), String> {
         let over = self.record.expires().is_none_or(|expires| expires <= now.lease);
         let shown =
-            self.codec.peeked(self.host.run(&self.codec.peek(&self.name))).map_err(|wrong| wrong.to_string())?;
+            self.codec().peeked(self.host.run(&self.codec().peek(&self.name))).map_err(|wrong| wrong.to_string())?;
         same("views", &shown, &self.record.peek(now).filter(|_| !over))
     }
 

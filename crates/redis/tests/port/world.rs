@@ -135,7 +135,7 @@ impl World {
     /// A claim by a fresh id; of the same client as `kin`, and then exclusive half of the time, if one is given.
     fn claim(&mut self, spec: &Spec, kin: Option<HolderId>, view: &RecordView) -> Claim {
         let number = usize::from(spec.client) % self.clients.len();
-        let related = kin.and_then(|id| self.clients.iter().find(|client| client.holder(id.seq) == id));
+        let related = kin.and_then(|id| self.maker(id));
         let client = related.unwrap_or(&self.clients[number]).clone();
         let claim = Claim {
             id: client.fresh(),
@@ -197,9 +197,16 @@ impl World {
         Op::Release(Release { id, not_after, again })
     }
 
+    /// The client that made a claim.
+    fn maker(&self, id: HolderId) -> Option<&Client> {
+        let made = |client: &&Client| client.ordinal(id.number).is_some_and(|ordinal| client.holder(ordinal) == id);
+        self.clients.iter().find(made)
+    }
+
     /// Now and then a claim that its client has made before.
     fn known(&self, kin: HolderId, spec: &Spec) -> Option<Claim> {
-        let own = |claim: &&Claim| claim.id != kin && claim.id.client == kin.client;
+        let maker = self.maker(kin)?.inbox();
+        let own = |claim: &&Claim| claim.id != kin && claim.inbox == maker;
         self.claims.iter().rev().filter(own).nth(usize::from(spec.client) % 2).filter(|_| spec.client >= 224).cloned()
     }
 

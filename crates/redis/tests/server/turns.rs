@@ -68,7 +68,8 @@ async fn crowd(locks: &Locks, waiters: usize) {
 }
 
 fn kind(payload: &[u8]) -> &'static str {
-    match payload.first() {
+    // Behind the format.
+    match payload.strip_prefix(b"\x03").unwrap_or(payload).first() {
         None => "nothing",
         Some(b'G') => "grant",
         Some(b'W') => "somebody waits",

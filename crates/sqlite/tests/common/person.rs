@@ -133,7 +133,7 @@ impl Person {
     pub(crate) fn wait(&self, id: HolderId, length: Duration) -> Option<(u64, Stamp)> {
         while let Ok((at, push)) = self.news.recv_timeout(length) {
             match push.news {
-                News::Granted { seq, stamp, .. } if seq == id.seq => return Some((at, stamp)),
+                News::Granted { number, stamp, .. } if number == id.number => return Some((at, stamp)),
                 _ => {}
             }
         }

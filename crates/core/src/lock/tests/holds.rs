@@ -120,11 +120,10 @@ fn a_renewal_that_finds_no_hold_loses_it_at_once_and_releases_nothing() {
 }
 
 #[test]
-fn a_revocation_is_a_loss_by_push_and_by_renewal() {
-    let news = News::Revoked { seq: 1, reason: "maintenance".into() };
+fn pushed_revocation_is_believed_when_the_store_confirms_it() {
     let (mut lock, grip) = Lock::held(writer());
-    lock.machine.handle_push(lock.now, RUN, news.clone());
-    lock.machine.handle_push(lock.now, RUN, news);
+    lock.revoke(1);
+    lock.push_revoked(1);
     assert_eq!(lock.losses(), [grip], "told once");
     lock.release(grip);
     assert_eq!(lock.actions(), ["release #1"]);
@@ -247,7 +246,7 @@ fn a_guard_that_outlives_its_hold_grips_nothing() {
 fn a_lost_hold_is_released_at_once_if_that_was_asked_for() {
     for (recovery, expected) in [(Recovery::Notify, vec![]), (Recovery::Release, vec!["release #1"])] {
         let (mut lock, grip) = Lock::held(Ask { recovery, ..writer() });
-        lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+        lock.revoke(1);
         assert_eq!(lock.state(grip), "lost: revoked: asked");
         assert_eq!(lock.actions(), expected);
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::holder::{ClientId, Who};
+use crate::holder::{ClientId, HolderId, Who};
 use crate::lease::Lease;
 use crate::op::{Claim, Downgraded, Grant, Line, News, Op, Parted, Queued, Refusal, Release, ReleaseReply};
 use crate::op::{Renewal, Standing, Verdict};
@@ -55,7 +55,7 @@ impl Lock {
     }
 
     fn with(settings: Settings) -> Self {
-        let client = Client::new(ClientId::from_random(7), Who::default());
+        let client = Client::new(client(), Who::default());
         let machine = Machine::new(Arc::new(settings), client, 1);
         Self { machine, now: Moment::ZERO, run: RUN, out: Vec::new(), lost: Vec::new(), told: Vec::new() }
     }
@@ -147,14 +147,29 @@ impl Lock {
         self.machine.handle_reply(self.now, errand, result);
     }
 
-    fn push(&mut self, seq: u64, stamp: u64) {
-        self.push_before(seq, stamp, Line::default());
+    fn push(&mut self, ordinal: u64, stamp: u64) {
+        self.push_before(ordinal, stamp, Line::default());
     }
 
     /// The push of a grant with others behind it.
-    fn push_before(&mut self, seq: u64, stamp: u64, line: Line) {
-        let news = News::Granted { seq, stamp: Stamp::from_micros(stamp), line };
+    fn push_before(&mut self, ordinal: u64, stamp: u64, line: Line) {
+        let news = News::Granted { number: number(ordinal), stamp: Stamp::from_micros(stamp), line };
         self.machine.handle_push(self.now, self.run, news);
+    }
+
+    /// The push of a revocation.
+    fn push_revoked(&mut self, ordinal: u64) {
+        let news = News::Revoked { number: number(ordinal), reason: "asked".into() };
+        self.machine.handle_push(self.now, self.run, news);
+    }
+
+    /// The store revokes a hold, and says so when it is asked.
+    fn revoke(&mut self, ordinal: u64) {
+        self.push_revoked(ordinal);
+        let question = format!("renew #{ordinal}");
+        assert_eq!(self.actions(), std::slice::from_ref(&question));
+        let revoked = Renewal::Revoked { reason: "asked".into(), remaining: millis(LEASE / 2) };
+        self.answer(&question, Body::Renewal(revoked));
     }
 
     /// Time passes, and every timer on the way is served.
@@ -249,24 +264,40 @@ impl Lock {
     }
 }
 
+/// Which claim it is: the first one is 1.
+fn ordinal(id: HolderId) -> u64 {
+    client().ordinal(id.number)
+}
+
+/// What a push names that claim by.
+fn number(ordinal: u64) -> u64 {
+    client().holder(ordinal).number
+}
+
+fn client() -> ClientId {
+    ClientId::from_random(7)
+}
+
 fn words(op: &Op) -> String {
-    let number = |claim: &Claim| format!("#{}", claim.id.seq);
+    let number = |claim: &Claim| format!("#{}", ordinal(claim.id));
     match op {
         Op::Acquire(claim) if claim.patience == Patience::Try => format!("try {}", number(claim)),
         Op::Acquire(claim) => format!("acquire {}", number(claim)),
-        Op::Renew(renew) => format!("renew #{}", renew.id.seq),
-        Op::Heartbeat(beat) => beat.ids.iter().fold("heartbeat".into(), |words, id| format!("{words} #{}", id.seq)),
+        Op::Renew(renew) => format!("renew #{}", ordinal(renew.id)),
+        Op::Heartbeat(beat) => {
+            beat.ids.iter().fold("heartbeat".into(), |words, id| format!("{words} #{}", ordinal(*id)))
+        }
         Op::Release(release) => release_words(release),
-        Op::Upgrade(upgrade) => format!("upgrade #{} to {}", upgrade.from.seq, number(&upgrade.claim)),
-        Op::Downgrade(id) => format!("downgrade #{}", id.seq),
+        Op::Upgrade(upgrade) => format!("upgrade #{} to {}", ordinal(upgrade.from), number(&upgrade.claim)),
+        Op::Downgrade(id) => format!("downgrade #{}", ordinal(*id)),
         other => format!("{other:?}"),
     }
 }
 
 fn release_words(release: &Release) -> String {
-    let again = release.again.as_ref().map_or(String::new(), |claim| format!(" again #{}", claim.id.seq));
+    let again = release.again.as_ref().map_or(String::new(), |claim| format!(" again #{}", ordinal(claim.id)));
     let named = release.not_after.map_or(String::new(), |at| format!(" not after {}", at.millis() - STORE));
-    format!("release #{}{named}{again}", release.id.seq)
+    format!("release #{}{named}{again}", ordinal(release.id))
 }
 
 fn event_words(event: &Event) -> String {

@@ -89,10 +89,43 @@ fn a_second_push_changes_nothing() {
 #[test]
 fn a_push_for_an_unknown_claim_is_answered_by_a_release() {
     let mut lock = Lock::new();
+    // Made for other locks of this client, or long over.
+    (0..77).for_each(|_| _ = lock.machine.client.next());
     lock.push(77, 11);
     assert_eq!(lock.actions(), ["release #77 not after 2000"]);
     lock.answer("release #77 not after 2000", released());
     assert!(lock.is_at_rest());
+}
+
+#[test]
+fn push_for_a_claim_that_was_never_made_is_ignored() {
+    let (mut lock, _) = Lock::queued(writer());
+    let forged = (0..100_u64).chain([u64::MAX]).flat_map(|number| {
+        let (stamp, line) = (Stamp::from_micros(u64::MAX), Line::default());
+        [News::Granted { number, stamp, line }, News::Revoked { number, reason: "forged".into() }]
+    });
+    forged.for_each(|news| lock.machine.handle_push(lock.now, RUN, news));
+    assert_eq!((lock.actions().len(), lock.ready().len()), (0, 0));
+    lock.push(1, 20);
+    assert_eq!(lock.ready().len(), 1, "the store's own is believed");
+}
+
+#[test]
+fn forged_revocation_is_a_question_to_the_store_and_lengthens_no_fixed_lease() {
+    let (mut lock, grip) = Lock::held(writer());
+    lock.push_revoked(1);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", renewed(LEASE));
+    assert!(lock.state(grip).starts_with("held"));
+
+    let (mut lock, grip) = Lock::held(fixed());
+    lock.wait(LEASE / 2);
+    let before = lock.state(grip);
+    lock.push_revoked(1);
+    let action = lock.machine.poll_action(lock.now, || LeaseTime::ZERO).expect("a question");
+    let Op::Renew(renew) = action.op else { panic!("{:?}", action.op) };
+    assert!(renew.lease.length() <= millis(LEASE / 2));
+    assert_eq!(lock.state(grip), before);
 }
 
 #[test]

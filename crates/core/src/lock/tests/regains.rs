@@ -95,14 +95,10 @@ fn an_answer_that_was_lost_is_found_by_asking_again() {
 
 #[test]
 fn what_happens_to_the_hold_meanwhile_ends_the_attempt() {
-    let revoked = |lock: &mut Lock, _| {
-        lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
-    };
     let ended = |lock: &mut Lock, grip| lock.machine.handle_task_ended(lock.now, grip);
     let closed = |lock: &mut Lock, _| lock.machine.handle_close(lock.now);
     type Happens<'a> = &'a dyn Fn(&mut Lock, Grip);
-    let cases: [(Happens<'_>, &str); 3] = [
-        (&revoked, "lost: revoked: asked"),
+    let cases: [(Happens<'_>, &str); 2] = [
         (&ended, "lost: the task that it was bound to ended"),
         (&closed, "lost: the lease ran out before it was renewed"),
     ];
@@ -195,7 +191,7 @@ fn an_answer_later_than_its_lease_is_not_believed() {
 #[test]
 fn what_was_revoked_used_up_or_shut_down_is_not_taken_again() {
     let (mut lock, _) = Lock::held(stubborn());
-    lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+    lock.revoke(1);
     assert_eq!(lock.actions().len(), 0);
 
     let (mut lock, _) = Lock::held(Ask { recovery: Recovery::Reacquire, ..fixed() });
@@ -216,11 +212,13 @@ fn a_hold_that_comes_back_after_a_shutdown_is_released() {
 }
 
 #[test]
-fn an_order_that_comes_while_it_is_taken_again_is_followed() {
+fn revocation_that_is_pushed_while_a_hold_is_taken_again_is_left_to_the_store() {
     let (mut lock, grip) = lapsed();
-    lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
-    assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire failed under 10"]);
-    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
+    lock.push_revoked(1);
+    assert_eq!((lock.actions(), lock.news()), (vec![], vec!["found Renewal { overdue: 0ns }".to_owned()]));
+    let refused = Verdict::Refused(Refusal::Revoked { reason: "asked".into() });
+    lock.answer("release #1 again #2", again(refused));
+    assert_eq!(lock.news(), ["Reacquire failed under 10"]);
     assert!(lock.state(grip).starts_with("lost"));
-    assert_eq!((lock.actions(), lock.news()), (vec!["release #2".to_owned()], vec![]));
+    assert_eq!(lock.actions().len(), 0);
 }

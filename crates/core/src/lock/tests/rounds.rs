@@ -202,7 +202,7 @@ fn orders_and_leases_that_were_to_end_are_no_findings() {
     assert_eq!(lock.news().len(), 0);
 
     let (mut lock, _) = Lock::held(writer());
-    lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() });
+    lock.revoke(1);
     assert_eq!(lock.news().len(), 0);
 }
 

@@ -26,7 +26,7 @@ fn lost(reason: &str, recovery: Recovery) -> Lock {
             lock.actions();
             lock.answer("renew #1", not_holder());
         }
-        "Revoked" => lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "asked".into() }),
+        "Revoked" => lock.revoke(1),
         "MaxHold" => lock.wait(1_000),
         "TaskEnded" => lock.machine.handle_task_ended(lock.now, grip),
         "NoProgress" => {

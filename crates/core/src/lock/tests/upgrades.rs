@@ -231,9 +231,9 @@ fn a_cancelled_withdrawal_is_released() {
 #[test]
 fn a_lost_read_hold_takes_its_upgrade_with_it() {
     let (mut lock, grip, slip) = pending(HOUR);
-    lock.machine.handle_push(lock.now, RUN, News::Revoked { seq: 1, reason: "maintenance".into() });
+    lock.revoke(1);
     assert_eq!(lock.losses(), [grip]);
-    assert_eq!(lock.pick(slip), "lost: revoked: maintenance");
+    assert_eq!(lock.pick(slip), "lost: revoked: asked");
     assert_eq!(lock.actions(), ["release #2"]);
 }
 

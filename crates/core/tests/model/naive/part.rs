@@ -63,7 +63,7 @@ impl Turn<'_> {
         hold.revoked = Some(revoke.reason.clone());
         let hold = hold.clone();
         self.note_revocation(&hold, revoke);
-        self.push(hold.claim.inbox, News::Revoked { seq: hold.claim.id.seq, reason: revoke.reason.clone() });
+        self.push(hold.claim.inbox, News::Revoked { number: hold.claim.id.number, reason: revoke.reason.clone() });
         if !revoke.now {
             return Revoked::Asked { remaining: self.remaining(&hold) };
         }

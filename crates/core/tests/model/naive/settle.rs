@@ -101,11 +101,11 @@ impl Turn<'_> {
     /// Makes a waiter a holder for the claim window, or longer if it has so much left, and pushes the grant.
     fn hand_to(&mut self, waiter: Waiter, mode: Mode, left: Duration) {
         let claim = waiter.claim;
-        let (inbox, seq) = (claim.inbox, claim.id.seq);
+        let (inbox, number) = (claim.inbox, claim.id.number);
         let first = claim.window.min(claim.lease.length()).max(left);
         let stamp = self.hold_for(claim, mode, first);
         let line = self.line();
-        self.push(inbox, News::Granted { seq, stamp, line });
+        self.push(inbox, News::Granted { number, stamp, line });
     }
 
     /// Adds a holder with a fresh stamp.
