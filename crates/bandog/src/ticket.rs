@@ -276,3 +276,30 @@ pub enum TicketError {
     #[error("this ticket is damaged: a part is missing or was changed; use the text exactly as it was printed")]
     Damaged,
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[tokio::test]
+    async fn ticket_releases_no_other_hold_of_its_client_whatever_is_changed_in_it() {
+        let here = Locks::connect("memory:tickets").await.unwrap();
+        let there = Locks::connect("memory:tickets").await.unwrap();
+        let other = here.mutex("other").acquire().await.unwrap();
+        let ticket = here.mutex("job").acquire().await.unwrap().detach().await.unwrap();
+        let next = here.mutex("next").acquire().await.unwrap().detach().await.unwrap();
+        // Also with the number of the other claim, which its push has shown, and with every small one.
+        let numbers = (0..1_000).chain([next.id.number]);
+        for (name, number) in numbers.flat_map(|number| [("other", number), ("next", number), ("job", number)]) {
+            let id = HolderId { number, ..ticket.id };
+            let forged = Ticket { name: LockName::new(name).unwrap(), id, ..ticket.clone() };
+            let forged: Ticket = forged.secret().parse().unwrap();
+            assert_eq!(forged.release(&there).await.unwrap_err().kind(), ErrorKind::Lost, "{name}");
+            assert_eq!(forged.renew(&there).await.unwrap_err().kind(), ErrorKind::Lost, "{name}");
+        }
+        assert!(other.is_held());
+        next.release(&there).await.unwrap();
+        ticket.release(&there).await.unwrap();
+    }
+}

@@ -7,6 +7,7 @@ mod checks;
 mod clock;
 mod commands;
 mod endings;
+mod forged;
 mod forgetting;
 mod hygiene;
 mod leases;
