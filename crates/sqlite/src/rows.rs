@@ -151,3 +151,37 @@ fn seal(name: &str, blob: &[u8]) -> u64 {
 fn unwritable(error: postcard::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use bandog_core::ledger::Limits;
+    use bandog_core::op::{Body, Op};
+    use bandog_core::time::{Now, RunId, WallTime};
+
+    use super::*;
+
+    /// As the build before wrote them: a lock with a holder, a waiter and marks, and news that somebody waits.
+    const RECORD: &str = "2700A508DD92AA650100AFA3DC98FD94980301E29688F091EAF197E9E9EAB6DB9F8D99FDC80301AB8280B5CF868FC47B02766DD1ED\
+        01067469636B657400AFA3DC98FD949803AFA3DC98FD949803BD9EFE0100D80400BCDEA2020100D791DABC8BDD8CFB9ADBE5EC9984D59FB59F0202DE9BBDDB\
+        C8B4C58B6B02766DDEED010474727565001E0002000100809FFE0100A7D2DF98FD94980301DE9BBDDBC8B4C58B6BBAB6FE0104000101BAB6FE010000000000\
+        00809FFE019A97FE0101CCACA302";
+    const NEWS: &str = "0101";
+
+    fn bytes(digits: &str) -> Vec<u8> {
+        let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { panic!("whole bytes") };
+        pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn record_and_push_of_the_build_before_are_read_and_written_alike() {
+        let Loaded::Record(record) = opened("job", &bytes(RECORD)) else { panic!("a record of ours") };
+        let now = Now { lease: LeaseTime::ZERO, wall: WallTime::from_micros(0), run: RunId(1) };
+        let view = record.clone().apply(&Limits::default(), now, &Op::Inspect).reply.body;
+        let Body::Record(Some(view)) = view else { panic!("{view:?}") };
+        assert_eq!((view.holders[0].who.label.as_str(), view.waiters[0].who.label.as_str()), ("ticket", "true"));
+        assert_eq!(sealed("job", &record).unwrap(), bytes(RECORD));
+        let news: News = postcard::from_bytes(&bytes(NEWS)).unwrap();
+        assert_eq!(news, News::Waiting { fair: true });
+        assert_eq!(postcard::to_allocvec(&news).unwrap(), bytes(NEWS));
+    }
+}

@@ -122,8 +122,12 @@ fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
     Ok(match (application, format) {
         (APPLICATION, FORMAT) => Owner::Us,
         (APPLICATION, other) => {
-            let remove = if other < FORMAT { "; remove it when nobody uses it any more, or" } else { ";" };
-            Owner::Foreign(format!("locks in format {other}, and this bandog knows format {FORMAT}{remove}"))
+            let upgrade = if other < FORMAT {
+                "upgrade whoever still uses it and then remove it, or"
+            } else {
+                "upgrade this one, or"
+            };
+            Owner::Foreign(format!("locks in format {other}, and this bandog knows format {FORMAT}; {upgrade}"))
         }
         (0, 0) if tables(connection)? == 0 => Owner::Nobody,
         (other, _) => Owner::Foreign(format!("a database of another program (application id {other:#x});")),

@@ -84,8 +84,8 @@ impl Machine {
     }
 
     pub(super) fn downgrade_action(&self, grip: Grip, slip: Slip) -> Option<Action> {
-        let seq = self.holds.get(grip.0)?.seq;
-        let (id, errand) = (self.client.holder(seq), Errand::Downgrade { grip, seq, slip });
+        let &Hold { seq, id, .. } = self.holds.get(grip.0)?;
+        let errand = Errand::Downgrade { grip, seq, slip };
         Some(Action { errand, op: Op::Downgrade(id), lane: Lane::Claims })
     }
 

@@ -178,7 +178,7 @@ impl Machine {
 
     pub(super) fn claim_action(&mut self, now: Moment, store: LeaseTime, seq: u64) -> Option<Action> {
         let from = match self.bustle.claims.get(&seq)?.taker {
-            Taker::Upgrade(_, grip) => Some(self.client.holder(self.holds.get(grip.0)?.seq)),
+            Taker::Upgrade(_, grip) => Some(self.holds.get(grip.0)?.id),
             _ => None,
         };
         let claim = self.send_claim(now, store, seq)?;

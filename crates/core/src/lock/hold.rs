@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Blocker, Patience};
@@ -28,8 +29,10 @@ use super::{
 pub(super) struct Hold {
     /// Its number among the holds of this lock, given by [`Holds`](super::holds::Holds).
     pub(super) born: u32,
-    /// Of the client's ids: what the store knows it by.
+    /// Which of the client's claims it was.
     pub(super) seq: u64,
+    /// What the store knows it by: derived once, and needed for every renewal.
+    pub(super) id: HolderId,
     pub(super) stamp: Stamp,
     pub(super) local: u16,
     pub(super) mode: Mode,
@@ -168,6 +171,7 @@ impl Machine {
         Hold {
             born: 0,
             seq,
+            id: self.client.holder(seq),
             stamp: landing.stamp,
             local: claim.local,
             mode: claim.mode,
@@ -281,7 +285,7 @@ impl Machine {
     pub(super) fn own_blocker(&self, now: Moment) -> Option<Blocker> {
         let (_, hold) = self.holds.iter().find(|(_, hold)| hold.is_live())?;
         let remaining = hold.deadline().since(now);
-        Some(Blocker { holder: self.client.holder(hold.seq).public(), who: Arc::clone(self.client.who()), remaining })
+        Some(Blocker { holder: hold.id.public(), who: Arc::clone(self.client.who()), remaining })
     }
 
     /// A hold is gone without being released: tell its guards, and let the line claim anew.
@@ -302,13 +306,7 @@ impl Machine {
                 self.return_to_wait(now, slip, grip);
             }
         } else {
-            let lost = Lost {
-                grip,
-                token: hold.token(),
-                id: self.client.holder(hold.seq),
-                since: hold.since,
-                reason: reason.clone(),
-            };
+            let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
             self.bustle.events.push_back(Event::Lost(Box::new(lost)));
             self.recover(now, grip, &reason);
         }

@@ -24,7 +24,7 @@ impl Machine {
             }
             _ => hold.lease(),
         };
-        let op = Op::Renew(Renew { id: self.client.holder(hold.seq), lease, started: hold.started });
+        let op = Op::Renew(Renew { id: hold.id, lease, started: hold.started });
         Some(Action { errand, op, lane: Lane::Renewals })
     }
 

@@ -85,7 +85,7 @@ impl Machine {
     }
 
     pub(super) fn part_hold(&mut self, now: Moment, hold: &Hold, lane: Lane) -> usize {
-        self.part(now, self.client.holder(hold.seq), hold.unanswered(), hold.lease().length(), lane)
+        self.part(now, hold.id, hold.unanswered(), hold.lease().length(), lane)
     }
 
     pub(super) fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {

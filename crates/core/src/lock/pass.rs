@@ -165,7 +165,7 @@ impl Machine {
     /// would find it unknown and release it.
     pub fn handle_detach(&mut self, now: Moment, grip: Grip) -> Option<HolderId> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.word.depth() == 1 && !hold.is_lost(now))?;
-        let id = hold.unanswered().is_none().then_some(self.client.holder(hold.seq))?;
+        let id = hold.unanswered().is_none().then_some(hold.id)?;
         self.handle_abandon(now, grip);
         Some(id)
     }
@@ -204,7 +204,7 @@ impl Machine {
         regaining.collect::<Vec<_>>().into_iter().for_each(|grip| self.end_regain(grip));
         for grip in live {
             if let Some(hold) = self.holds.get(grip.0) {
-                self.part(now, self.client.holder(hold.seq), hold.unanswered(), hold.lease().length(), Lane::Renewals);
+                self.part(now, hold.id, hold.unanswered(), hold.lease().length(), Lane::Renewals);
             }
             self.lose(now, grip, LossReason::Shutdown);
         }

@@ -54,13 +54,7 @@ impl Machine {
         match hold.recovery {
             Recovery::Reacquire if against_will => self.regain(now, grip),
             Recovery::Release if !hold.left_nothing() => {
-                let key = self.part(
-                    now,
-                    self.client.holder(hold.seq),
-                    hold.unanswered(),
-                    hold.lease().length(),
-                    Lane::Renewals,
-                );
+                let key = self.part(now, hold.id, hold.unanswered(), hold.lease().length(), Lane::Renewals);
                 self.bustle.partings[key].recovers = (!quiet).then_some((grip, token));
             }
             Recovery::Reacquire if reason.is_lapse() && !quiet && !self.closed => self.regain(now, grip),
@@ -84,7 +78,7 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let Some(care) = hold.care_mut() else { return };
         care.regaining = true;
-        let (id, unanswered, lease) = (self.client.holder(hold.seq), hold.unanswered(), hold.lease());
+        let (id, unanswered, lease) = (hold.id, hold.unanswered(), hold.lease());
         let taker = Taker::Regain(grip, hold.stamp);
         let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try };
         let seq = self.insert_claim(now, taker, wish);
@@ -122,7 +116,7 @@ impl Machine {
         let Some(claim) = self.forget_claim(seq) else { return };
         let Some(hold) = self.holds.get_mut(grip.0) else { return };
         let origin = hold.origin();
-        hold.seq = seq;
+        (hold.seq, hold.id) = (seq, self.client.holder(seq));
         if !zoo::has(Bug::RegainKeepsToken) {
             (hold.stamp, hold.local) = (grant.stamp, 0);
         }

@@ -118,11 +118,7 @@ impl Machine {
     pub(super) fn look_action(&self, now: Moment, grip: Grip) -> Option<Action> {
         let hold = self.holds.get(grip.0).filter(|hold| hold.is_live())?;
         // As long as any heartbeat of ours keeps an inbox alive: none is cut short.
-        let beat = Heartbeat {
-            inbox: self.client.inbox(),
-            ids: vec![self.client.holder(hold.seq)],
-            alive: self.settings.window * 2,
-        };
+        let beat = Heartbeat { inbox: self.client.inbox(), ids: vec![hold.id], alive: self.settings.window * 2 };
         let errand = Errand::Look { grip, seq: hold.seq, sent: now };
         Some(Action { errand, op: Op::Heartbeat(beat), lane: Lane::Renewals })
     }

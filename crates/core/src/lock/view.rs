@@ -76,7 +76,7 @@ impl Machine {
 
     /// The id of a hold in the store, and the length of its lease.
     pub fn holder(&self, grip: Grip) -> Option<(HolderId, Lease)> {
-        self.holds.get(grip.0).map(|hold| (self.client.holder(hold.seq), hold.lease()))
+        self.holds.get(grip.0).map(|hold| (hold.id, hold.lease()))
     }
 
     /// The state word of a hold.
