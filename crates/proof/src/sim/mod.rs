@@ -6,6 +6,7 @@
 
 mod acts;
 mod net;
+mod patience;
 mod process;
 mod resource;
 mod store;
@@ -55,6 +56,8 @@ pub struct World {
     undone: Option<String>,
     /// A loss whose reason was not told although the store knew it.
     untold: Option<String>,
+    /// Somebody who waited for longer than allowed.
+    overdue: Option<String>,
     log: Option<Vec<String>>,
 }
 
@@ -73,6 +76,8 @@ pub struct Played {
     pub undone: Option<String>,
     /// A holder whose hold was revoked, and who was told that it is gone: who, if so.
     pub untold: Option<String>,
+    /// Somebody who waited past its bound: who, if so.
+    pub overdue: Option<String>,
     /// Somebody who waited got no answer, or something was left behind: what, if so.
     pub stuck: Option<String>,
     /// What happened how often.
@@ -236,6 +241,7 @@ impl World {
             nonsense: world.server.nonsense,
             undone: world.undone,
             untold: world.untold,
+            overdue: world.overdue,
             stuck,
             coverage: world.coverage,
             log: world.log.unwrap_or_default(),
@@ -260,6 +266,7 @@ impl World {
             broken: None,
             undone: None,
             untold: None,
+            overdue: None,
             log: keep_log.then(Vec::new),
             plan,
         };
@@ -308,6 +315,7 @@ impl World {
             }
             Event::News(who, push) => {
                 self.note_order(who, &push.news);
+                self.note_pushed(who, &push.news);
                 self.feed(who.client, |now, machine| machine.handle_push(now, push.run, push.news));
             }
             Event::Timer(who) => self.timer_fires(who),
@@ -320,6 +328,7 @@ impl World {
             Event::InboxUp(who) => self.feed(who.client, |now, machine| machine.handle_inbox(now, true)),
             Event::Calm => self.calm(),
         }
+        self.check_patience();
     }
 
     // A stopped process gets its events when it goes on, in any order; a dead one never.
