@@ -88,6 +88,10 @@ bugs! {
     NoHeartbeats,
     /// A store that failed is not tried again.
     NoRetry,
+    /// Any answer forgives any failure, whichever connection it came by.
+    AnyAnswerForgives,
+    /// Heartbeats that are not answered say nothing of the store.
+    HeartbeatsMayFail,
     /// After a loss the line goes on believing in its hold.
     LineBelievesInLostHold,
     /// A confirmation that failed is taken for a success.

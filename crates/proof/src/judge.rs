@@ -48,9 +48,10 @@ pub fn judge(plan: &Plan, played: &Played) -> Option<Failure> {
     if let Some(story) = played.store_broken.filter(|_| plan.keeps_belief()) {
         return Some(Failure { promise: "rules of the store", story: story.to_owned() });
     }
+    let overdue = played.overdue.clone().map(|story| Failure { promise: "every wait ends", story });
     let broken = checks.into_iter().find(|(_, findings)| !findings.is_empty());
     let unsafe_ = broken.map(|(promise, findings)| Failure { promise, story: format!("{findings:?}") });
-    unsafe_.or_else(|| played.stuck.clone().map(|story| Failure { promise: "nothing is stuck", story }))
+    unsafe_.or(overdue).or_else(|| played.stuck.clone().map(|story| Failure { promise: "nothing is stuck", story }))
 }
 
 // Where two may believe, the one with the lower token is rightly refused.

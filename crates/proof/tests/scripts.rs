@@ -21,7 +21,7 @@ const MISTAKES: [Mistake; 16] = [
     (
         "a release ends whoever holds",
         &[
-            ("plain and string.find(s, id, 84, true) == 84 then", "plain and #s > 83 then"),
+            ("string.find(s, id, 84, true) == 84 then", "#s > 83 then"),
             ("if kind == 1 then\n  f.remove(f.hold(at))", "if r.n > 0 then\n  f.remove(f.hold(1))"),
         ],
     ),
@@ -32,7 +32,7 @@ const MISTAKES: [Mistake; 16] = [
     (
         "a late claim is served all the same",
         &[
-            ("and not_after >= now and (plain", "and (plain"),
+            ("and not_after >= now and (not s", "and (not s"),
             ("and not_after >= now then", "then"),
             ("elseif c.not_after < now then", "elseif false then"),
         ],

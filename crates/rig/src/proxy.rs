@@ -55,6 +55,8 @@ struct State {
     deaf: Mutex<bool>,
     swallowed: Mutex<usize>,
     connections: Mutex<usize>,
+    /// Connections above this number are closed as soon as they are opened.
+    open: Mutex<usize>,
     go: Notify,
 }
 
@@ -78,12 +80,20 @@ impl Proxy {
             deaf: Mutex::default(),
             swallowed: Mutex::default(),
             connections: Mutex::default(),
+            open: Mutex::new(usize::MAX),
             go: Notify::new(),
         });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                *shared.connections.lock().unwrap() += 1;
+                let number = {
+                    let mut connections = shared.connections.lock().unwrap();
+                    *connections += 1;
+                    *connections
+                };
+                if number > *shared.open.lock().unwrap() {
+                    continue;
+                }
                 tokio::spawn(carry(Arc::clone(&shared), client));
             }
         });
@@ -119,6 +129,11 @@ impl Proxy {
     /// How often somebody connected.
     pub fn connections(&self) -> usize {
         *self.state.connections.lock().unwrap()
+    }
+
+    /// Closes every connection behind the first so many as soon as it is opened.
+    pub fn close_behind(&self, connections: usize) {
+        *self.state.open.lock().unwrap() = connections;
     }
 
     /// Lets the one thing that is held, or about to be, go on.

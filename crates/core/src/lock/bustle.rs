@@ -144,11 +144,6 @@ impl Now {
         self.here.as_mut()?.events.pop_front()
     }
 
-    /// Takes the store's failure away, if it is one of these.
-    pub(super) fn forgive(&mut self, which: impl FnOnce(&mut Failing) -> bool) -> Option<Box<Failing>> {
-        self.here.as_mut()?.failing.take_if(|failing| which(failing))
-    }
-
     /// Puts it away if it is over.
     pub(super) fn tidy(&mut self) {
         if let Some(over) = self.here.take_if(|bustle| bustle.is_over()) {

@@ -10,6 +10,7 @@ use crate::time::{KnownRun, LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
+use super::giving_up::Need;
 use super::landing::Landing;
 use super::pass::Remote;
 use super::slips::Stage;
@@ -150,7 +151,7 @@ impl Machine {
     fn may_claim(&mut self, now: Moment) -> bool {
         if !self.inbox_up && self.bustle.failing.is_none() {
             let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the inbox is not connected");
-            self.note_failure(now, now, error);
+            self.note_failure(now, Need::Claims, now, error);
         }
         self.bustle.failing.as_ref().and_then(|failing| failing.retry_at).is_none_or(|at| at <= now)
     }
@@ -268,9 +269,16 @@ impl Machine {
         if !matches!(claim.phase, Phase::Sent | Phase::Queued { .. }) {
             return;
         }
+        if claim.patience == Patience::Try {
+            let error = StoreError::unknown("the store queued a request that did not want to wait");
+            return self.on_claim_error(now, seq, error);
+        }
         claim.phase = Phase::Queued { last: queued.last };
         claim.how = How::HandOff;
         let (asked, lease, fair, taker) = (claim.asked, claim.lease, claim.fair, claim.taker);
+        if self.bustle.failing.is_some() && !self.is_our_own(&queued) {
+            self.note_progress(now);
+        }
         self.bustle.remote.fair |= fair;
         if self.taker_gone(seq) {
             return self.abandon(now, seq);

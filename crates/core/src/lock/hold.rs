@@ -153,6 +153,7 @@ impl Machine {
         if let Taker::Upgrade(_, grip) = claim.taker {
             self.exchange(grip, fresh);
             self.finish(slip, Outcome::Done);
+            self.note_progress(now);
             return self.attend(now, grip.0);
         }
         let key = self.holds.insert(fresh);
@@ -164,6 +165,7 @@ impl Machine {
             }
         }
         self.give(now, key, slip, claim.how);
+        self.note_progress(now);
         self.attend(now, key);
     }
 
@@ -349,11 +351,7 @@ impl Machine {
     }
 
     /// The store answered; if it is another life than the one that granted a hold, the hold must be confirmed.
-    pub(super) fn note_alive(&mut self, now: Moment, run: RunId, serves: bool) {
-        // Where claims are answered too late, their releases are answered too: that proves nothing.
-        if self.bustle.forgive(|failing| serves || !failing.too_late).is_some() {
-            self.retry(now);
-        }
+    pub(super) fn note_alive(&mut self, run: RunId) {
         for (key, hold) in self.holds.iter_mut() {
             let known = std::mem::replace(&mut hold.run, Some(run).into()).id();
             if known.is_some_and(|known| known != run) {

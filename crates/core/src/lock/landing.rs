@@ -9,6 +9,7 @@ use crate::token::Stamp;
 use crate::zoo::{self, Bug};
 
 use super::claim::{Claiming, Phase, Taker};
+use super::giving_up::Need;
 use super::{How, Lane, LossReason, Machine, Slip, Todo, Why};
 
 /// A grant that has arrived, by whichever way.
@@ -45,11 +46,7 @@ impl Machine {
         if self.settings.drift.deadline(landing.sent, landing.remaining) <= now {
             // The answer took longer than the lease: it is not ours to use.
             let error = StoreError::unknown("the store answered too late for the lease");
-            self.on_claim_error(now, seq, error);
-            if let Some(failing) = &mut self.bustle.failing {
-                failing.too_late = true;
-            }
-            return;
+            return self.claim_failed(now, seq, Need::Grants, error);
         }
         self.settle_claim(now, seq, slip, &landing);
     }
@@ -103,7 +100,12 @@ impl Machine {
                     Landing { stamp, sent, pushed: None, remaining, line: Line::default(), confirmed: true },
                 );
             }
-            (Renewal::NotHolder, _) => self.reclaim(now, seq),
+            (Renewal::NotHolder, _) => {
+                // It may be so every time: where answers take longer than the grant lasts.
+                let error = StoreError::unknown("the grant had ended before the store could confirm it");
+                self.note_failing(now, Need::Grants, sent, error);
+                self.reclaim(now, seq);
+            }
         }
     }
 

@@ -23,7 +23,9 @@
 //! | sent | queued | queued | heartbeats begin |
 //! | sent, queued | nobody wants it any more | gone | released (a sent one when its answer comes) |
 //! | queued | heartbeat: gone | gone | claimed anew |
+//! | queued | heartbeats failed for too long | gone | waiters told; released |
 //! | sent | busy, refused | gone | waiters told |
+//! | sent | queued, though it was not to wait | gone | released; told as a failure of the store |
 //! | sent | failed, not executed | gone | claimed anew after a pause |
 //! | sent | failed, unknown | gone | released with its not-after, then claimed anew after a pause |
 //! | new, sent | store unreachable for too long | gone | waiters told; released when its answer comes |
@@ -31,10 +33,13 @@
 //! | confirming | renewed | hold | or confirmed again, if whoever is first wants another lease |
 //! | confirming, was a hold | renewed, but others have the next turn | gone | released, then claimed anew |
 //! | confirming | not the holder | gone | claimed anew |
+//! | confirming, or claimed anew since | grants come to nothing for too long | gone | waiters told; released |
 //! | confirming | revoked, or renewed too late | gone | released, then claimed anew |
 //! | confirming | nobody wants it any more | gone | released when its answer comes |
 //!
-//! A failure that trying again cannot help is told instead; so is any to whoever did not want to wait.
+//! A failure that trying again cannot help is told instead; so is any to whoever did not want to wait. What is too long is
+//! [`Settings::unavailable_after`], for each need of a waiter by itself: answers to claims, answers to heartbeats, grants that last until
+//! they are confirmed. An answer to one proves nothing about the others.
 //!
 //! The claim of an upgrade stands on a read hold, and is never released while that hold is believed in:
 //!
@@ -44,7 +49,7 @@
 //! | sent, queued | the read hold's renewal finds nothing | confirming | it may have been exchanged |
 //! | sent | busy, refused, not executed | gone | told; the read hold goes on, unless the store does not know it |
 //! | queued, confirming | gone, not the holder | gone | asked for anew |
-//! | sent, queued, confirming | wait over; failed, unknown | withdrawing | grants are no longer believed |
+//! | sent, queued, confirming | wait over; failed, unknown; heartbeats failed for too long | withdrawing | grants are no longer believed |
 //! | withdrawing | withdrawn, or never arrived and no longer can | gone | told; the read hold goes on |
 //! | withdrawing | shared | gone | told; the read hold goes on under the new id |
 //! | withdrawing | may yet arrive; failed | gone | released; the read hold is lost |
@@ -175,6 +180,7 @@ impl Machine {
     pub fn handle_ask(&mut self, now: Moment, ask: impl Into<Box<Ask>>) -> Slip {
         let mut ask = ask.into();
         ask.since = now;
+        self.begin_patience();
         if self.closed {
             return self.answered(Why::Closed);
         }
@@ -237,7 +243,7 @@ impl Machine {
     /// The answer to an action.
     pub fn handle_reply(&mut self, now: Moment, errand: Errand, result: Result<Reply, StoreError>) {
         if let Ok(reply) = &result {
-            self.note_alive(now, reply.run, !matches!(errand, Errand::Part { .. }));
+            self.note_alive(reply.run);
         }
         if let Errand::Claim { counts: true, .. } = errand {
             self.note_back(result.as_ref().ok().map(|reply| &reply.body));
@@ -248,6 +254,9 @@ impl Machine {
             true => Ok(body),
             false => Err(StoreError::unknown("the store answered another question")),
         });
+        if let Ok(body) = &result {
+            self.note_served(now, &errand, body);
+        }
         match (errand, result) {
             (Errand::Claim { seq, .. }, Ok(Body::Verdict(verdict))) => self.on_verdict(now, seq, run, verdict),
             (Errand::Claim { seq, .. }, Err(error)) => {
@@ -265,6 +274,7 @@ impl Machine {
             (Errand::Heartbeat { seqs, sent }, Ok(Body::Standings(standings))) => {
                 self.on_standings(now, sent, run, &seqs, standings);
             }
+            (Errand::Heartbeat { sent, .. }, Err(error)) => self.on_heartbeat_error(now, sent, error),
             (Errand::Look { grip, seq, sent }, Ok(Body::Standings(standings))) => {
                 self.on_look((now, at), (grip, seq, sent), standings.first());
             }
@@ -278,7 +288,7 @@ impl Machine {
                 self.on_withdrawn((now, at), seq, sent, answer);
             }
             (Errand::Withdraw { seq, .. }, Err(error)) => self.on_withdraw_error(now, seq, error),
-            // A heartbeat or look that failed is followed by the next one; other kinds of answers were sorted out above.
+            // A look that failed is followed by the next one; other kinds of answers were sorted out above.
             (_, _) => {}
         }
     }

@@ -14,7 +14,7 @@ use super::{Action, Errand, Grip, Lane, LossReason, Machine, Outcome, Slip, Todo
 /// A release on its way.
 #[derive(Debug)]
 pub(super) struct Parting {
-    id: HolderId,
+    pub(super) id: HolderId,
     not_after: Option<LeaseTime>,
     /// Nobody here knows the claim: its not-after is the latest that it can have.
     unknown: bool,
@@ -131,8 +131,8 @@ impl Machine {
         let delay = self.settings.backoff.delay(parting.attempt, self.jitter.next());
         parting.attempt += 1;
         parting.resent |= error.outcome == Sure::Unknown;
-        // The caller's connection may have ended with its runtime.
-        parting.lane = Lane::Renewals;
+        // The caller's connection may have ended with its runtime. Where the other fails again, the caller's may work.
+        parting.lane = if parting.attempt.is_multiple_of(2) { Lane::Claims } else { Lane::Renewals };
         let give_up = !error.is_transient() || now + delay >= parting.moot_at;
         parting.retry_at = Some(now + delay);
         // A hold that is taken again is asked for with the same id: what was granted already is found.

@@ -25,8 +25,8 @@ impl Machine {
     pub fn poll_timeout(&self) -> Option<Moment> {
         let or_far = |at: Option<Moment>| at.unwrap_or(Moment::FAR);
         let wait = or_far(self.bustle.waits.first().map(|(until, _)| *until));
-        let failing =
-            self.bustle.failing.as_ref().filter(|_| self.somebody_is_stuck()).and_then(|failing| failing.retry_at);
+        let failing = self.bustle.failing.as_ref().filter(|_| !self.bustle.slips.is_empty());
+        let failing = failing.map(|failing| failing.next(self.settings.unavailable_after));
         let partings = self.bustle.partings.iter().map(|(_, parting)| or_far(parting.retry_at));
         let holds = self.holds.iter().map(|(_, hold)| hold.next(&self.settings));
         let first = wait.min(or_far(self.bustle.heartbeat_at)).min(or_far(failing));
@@ -53,9 +53,7 @@ impl Machine {
             self.bustle.heartbeat_at = None;
             self.ask_after();
         }
-        if self.bustle.failing.as_mut().is_some_and(|failing| failing.retry_at.take_if(|at| *at <= now).is_some()) {
-            self.retry(now);
-        }
+        self.tend_failing(now);
         let Bustle { partings, todo, .. } = &mut *self.bustle;
         for (key, parting) in partings {
             if parting.retry_at.take_if(|at| *at <= now).is_some() {
@@ -101,7 +99,7 @@ impl Machine {
     pub fn handle_inbox(&mut self, now: Moment, up: bool) {
         self.inbox_up = up;
         if up {
-            self.bustle.forgive(|_| true);
+            // What was asked for may go out at once. It proves nothing about the other connections.
             self.retry(now);
             self.ask_after_all();
         }
@@ -145,8 +143,11 @@ impl Machine {
 
     /// Whether the wait ended before a holder, or before a store that says nothing.
     fn why_over(&self, now: Moment, slip: Slip) -> Why {
-        if let Some(failing) = &self.bustle.failing {
-            return Why::Store(failing.error.clone());
+        if let Some(error) = self.trouble_of(slip) {
+            return Why::Store(error);
+        }
+        if let Some(silent) = self.silence(now, slip) {
+            return Why::Store(StoreError::unknown(format!("the store has not answered for {silent:.1?}")));
         }
         let blocker = self.in_the_way(now);
         if blocker.is_none() && self.is_held_back(slip) {
@@ -159,6 +160,24 @@ impl Machine {
         Why::Timeout(blocker)
     }
 
+    /// How long ago the store last said that this waiter is queued, if that is longer than a request and the pause before it may take:
+    /// then nobody knows whether the lock is still held.
+    fn silence(&self, now: Moment, slip: Slip) -> Option<Duration> {
+        let claim = self.bustle.claims.get(&self.claim_of(slip)?)?;
+        let silent = now.since(claim.asked);
+        let said = matches!(claim.phase, Phase::Queued { .. }) && !zoo::has(Bug::HeartbeatsMayFail);
+        (said && silent >= self.window(claim.lease).max(self.settings.response)).then_some(silent)
+    }
+
+    /// The claim that a waiter rests on: its own or its line's.
+    pub(super) fn claim_of(&self, slip: Slip) -> Option<u64> {
+        match (self.bustle.slips.stage(slip)?, self.cohort) {
+            (Stage::Claimed(seq), _) => Some(*seq),
+            (Stage::InLine, Cohort::Claiming(seq)) => Some(seq),
+            _ => None,
+        }
+    }
+
     fn is_held_back(&self, slip: Slip) -> bool {
         let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) else { return false };
         let is_new = self.bustle.claims.get(seq).is_some_and(|claim| claim.phase == Phase::New);
@@ -166,57 +185,10 @@ impl Machine {
     }
 
     fn is_unanswered(&self, slip: Slip) -> bool {
-        let seq = match (self.bustle.slips.stage(slip), self.cohort) {
-            (Some(Stage::Claimed(seq)), _) => *seq,
-            (Some(Stage::InLine), Cohort::Claiming(seq)) => seq,
-            _ => return false,
-        };
+        let Some(seq) = self.claim_of(slip) else { return false };
         let asks = |phase: Phase| matches!(phase, Phase::New | Phase::Sent);
         let unanswered = |claim: &Claiming| asks(claim.phase) && !matches!(claim.taker, Taker::Upgrade(..));
         self.bustle.claims.get(&seq).is_some_and(|claim| unanswered(claim))
-    }
-
-    fn somebody_is_stuck(&self) -> bool {
-        !self.bustle.slips.is_empty()
-    }
-
-    /// Tries again for everybody who has no claim, or gives up on the store.
-    pub(super) fn retry(&mut self, now: Moment) {
-        let after = self.settings.unavailable_after;
-        if let Some(failing) = self.bustle.forgive(|failing| failing.since + after <= now) {
-            return self.give_up(now, &failing.error);
-        }
-        if let Some(failing) = &mut self.bustle.failing {
-            failing.retry_at = None;
-        }
-        for slip in self.bustle.slips.unclaimed() {
-            self.claim_for(now, slip);
-        }
-        self.advance(now);
-        // Until an answer comes there is nothing more to do than to give up in time.
-        if let Some(failing) = &mut self.bustle.failing {
-            let give_up = if zoo::has(Bug::SpinningRetry) { now } else { failing.since + after };
-            failing.retry_at.get_or_insert(give_up);
-        }
-    }
-
-    fn give_up(&mut self, now: Moment, error: &StoreError) {
-        for slip in self.bustle.slips.waiting().into_iter().filter(|slip| self.is_stuck(*slip)).collect::<Vec<_>>() {
-            if let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) {
-                self.abandon(now, *seq);
-            }
-            self.fail(slip, Why::Store(error.clone()));
-        }
-        self.line_shrank(now);
-    }
-
-    // Without a claim, or with one that the store has not answered.
-    fn is_stuck(&self, slip: Slip) -> bool {
-        match self.bustle.slips.stage(slip) {
-            Some(Stage::Unclaimed) => true,
-            Some(Stage::InLine) if self.cohort == Cohort::Idle => true,
-            _ => self.is_unanswered(slip),
-        }
     }
 
     /// The next heartbeat is half a claim window away, or at the blocker's lease end if that is sooner.

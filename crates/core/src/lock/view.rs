@@ -62,6 +62,11 @@ impl Machine {
         self.holds.get(grip.0).map(|hold| hold.since)
     }
 
+    /// The number of the claim that a waiter rests on: its own, or that of the line it stands in. `None` if it rests on none now.
+    pub fn claim_behind(&self, slip: Slip) -> Option<u64> {
+        self.claim_of(slip)
+    }
+
     /// Whether a slip is known to have to wait: behind a hold of this process, or behind a claim that the store has queued.
     pub fn waits(&self, slip: Slip) -> bool {
         let queued =

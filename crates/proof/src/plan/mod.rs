@@ -1,5 +1,7 @@
 //! Everything that a seed decides, as data: so that it can be read, replayed, and cut down to what matters.
 
+mod connections;
+mod forgery;
 mod watch;
 
 use std::time::Duration;
@@ -140,11 +142,37 @@ pub enum FaultKind {
     ClockStep(i64),
     /// A process misses pushes for a while, and is told when they come again.
     InboxDown(usize, Duration),
+    /// One connection of a process fails for a while, and the others work.
+    Connection(usize, Connection, Failure, Duration),
+    /// Somebody who may publish says to a process what the store has not said.
+    Forged(usize),
+}
+
+/// Which of a process's connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    /// That of claims.
+    Claims,
+    /// That of renewals and heartbeats.
+    Renewals,
+    /// That of news; nobody notices that it fails.
+    News,
+}
+
+/// How a connection fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// It cannot be opened.
+    Refused,
+    /// What is sent never arrives.
+    Silent,
+    /// What is sent arrives, and no answer comes.
+    Unanswered,
 }
 
 impl FaultKind {
     /// Every class, for counting.
-    pub const CLASSES: [&'static str; 10] = [
+    pub const CLASSES: [&'static str; 14] = [
         "pause",
         "crash",
         "cut",
@@ -155,6 +183,10 @@ impl FaultKind {
         "failover",
         "clock step",
         "inbox down",
+        "claims fail",
+        "renewals fail",
+        "news fail",
+        "pushes forged",
     ];
 
     /// Which class it is.
@@ -170,6 +202,10 @@ impl FaultKind {
             Self::Failover(_) => 7,
             Self::ClockStep(_) => 8,
             Self::InboxDown(..) => 9,
+            Self::Connection(_, Connection::Claims, ..) => 10,
+            Self::Connection(_, Connection::Renewals, ..) => 11,
+            Self::Connection(_, Connection::News, ..) => 12,
+            Self::Forged(_) => 13,
         }
     }
 
@@ -210,6 +246,8 @@ impl Plan {
         let net = net(&mut rng);
         let mut plan = Self { seed, clients, rates, users, faults, net, lease, window, watch: Vec::new() };
         watch::watch(&mut Rng::new(seed).fork(2), &mut plan);
+        connections::fail(&mut Rng::new(seed).fork(3), &mut plan);
+        forgery::forge(&mut Rng::new(seed).fork(4), &mut plan);
         plan
     }
 

@@ -5,7 +5,9 @@
 //! see goes into a [`History`]; what happened goes into a log, if one is kept.
 
 mod acts;
+mod forger;
 mod net;
+mod patience;
 mod process;
 mod resource;
 mod store;
@@ -17,7 +19,7 @@ use std::collections::BinaryHeap;
 
 use bandog_conformance::history::History;
 use bandog_core::lock::{Action, Slip};
-use bandog_core::op::{Op, Reply};
+use bandog_core::op::{News, Op, Reply};
 use bandog_core::store::{Push, StoreError};
 
 use crate::engine::Engine;
@@ -49,12 +51,16 @@ pub struct World {
     history: History,
     messages: u64,
     coverage: Coverage,
+    /// What was pushed so far, and to whom: whoever may subscribe has heard it.
+    overheard: Vec<(usize, News)>,
     /// A promise that broke in plain sight.
     broken: Option<String>,
     /// A loss that was undone without proof.
     undone: Option<String>,
     /// A loss whose reason was not told although the store knew it.
     untold: Option<String>,
+    /// Somebody who waited for longer than allowed.
+    overdue: Option<String>,
     log: Option<Vec<String>>,
 }
 
@@ -73,6 +79,8 @@ pub struct Played {
     pub undone: Option<String>,
     /// A holder whose hold was revoked, and who was told that it is gone: who, if so.
     pub untold: Option<String>,
+    /// Somebody who waited past its bound: who, if so.
+    pub overdue: Option<String>,
     /// Somebody who waited got no answer, or something was left behind: what, if so.
     pub stuck: Option<String>,
     /// What happened how often.
@@ -195,6 +203,7 @@ pub(crate) enum Event {
     Due(Who, Box<Action>),
     /// A push reaches an inbox.
     News(Who, Box<Push>),
+    Forged(Who, Box<Push>),
     /// A machine's timer.
     Timer(Who),
     /// A watchdog's round.
@@ -236,6 +245,7 @@ impl World {
             nonsense: world.server.nonsense,
             undone: world.undone,
             untold: world.untold,
+            overdue: world.overdue,
             stuck,
             coverage: world.coverage,
             log: world.log.unwrap_or_default(),
@@ -257,9 +267,11 @@ impl World {
             history: History::default(),
             messages: 0,
             coverage: Coverage::default(),
+            overheard: Vec::new(),
             broken: None,
             undone: None,
             untold: None,
+            overdue: None,
             log: keep_log.then(Vec::new),
             plan,
         };
@@ -308,6 +320,10 @@ impl World {
             }
             Event::News(who, push) => {
                 self.note_order(who, &push.news);
+                self.note_pushed(who, &push.news);
+                self.feed(who.client, |now, machine| machine.handle_push(now, push.run, push.news));
+            }
+            Event::Forged(who, push) => {
                 self.feed(who.client, |now, machine| machine.handle_push(now, push.run, push.news));
             }
             Event::Timer(who) => self.timer_fires(who),
@@ -320,6 +336,7 @@ impl World {
             Event::InboxUp(who) => self.feed(who.client, |now, machine| machine.handle_inbox(now, true)),
             Event::Calm => self.calm(),
         }
+        self.check_patience();
     }
 
     // A stopped process gets its events when it goes on, in any order; a dead one never.
@@ -357,6 +374,7 @@ impl Event {
             | Self::Silence(who, _)
             | Self::Due(who, _)
             | Self::News(who, _)
+            | Self::Forged(who, _)
             | Self::Timer(who)
             | Self::Round(who)
             | Self::Wake(who, ..)

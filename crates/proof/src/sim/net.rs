@@ -6,6 +6,8 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Effect, Op, Reply};
 use bandog_core::store::{Push, StoreError, StoreErrorKind};
 
+use crate::plan::{Connection, Failure};
+
 use super::{Count, Event, Nanos, Who, World, nanos};
 
 /// When a message arrives: never, once or twice.
@@ -16,6 +18,15 @@ struct Fate {
 impl World {
     /// Sends a request; its silence is noticed by the sender.
     pub(super) fn send(&mut self, who: Who, call: u64, op: Op) {
+        match self.failure_of(who, call) {
+            Some(Failure::Refused) => {
+                let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the connection is refused");
+                let soon = self.now + nanos(self.plan.net.latency) / 2;
+                return self.schedule(soon, Event::Answer(who, call, Box::new(Err(error))));
+            }
+            Some(Failure::Silent) => return,
+            Some(Failure::Unanswered) | None => {}
+        }
         let fate = self.fate(who.client);
         for at in fate.arrivals.into_iter().flatten() {
             self.schedule(at, Event::Request(who, call, Box::new(op.clone())));
@@ -43,7 +54,16 @@ impl World {
         }
     }
 
+    fn failure_of(&self, who: Who, call: u64) -> Option<Failure> {
+        let process = &self.processes[who.client];
+        let failure = process.failure(self.now, process.connection(call)?);
+        failure.filter(|_| process.life == who.life && !self.is_calm())
+    }
+
     fn answer(&mut self, who: Who, call: u64, result: &Result<Reply, StoreError>) {
+        if self.failure_of(who, call).is_some() {
+            return;
+        }
         let fate = self.fate(who.client);
         for at in fate.arrivals.into_iter().flatten() {
             self.schedule(at, Event::Answer(who, call, Box::new(result.clone())));
@@ -55,8 +75,11 @@ impl World {
         let Ok(name) = LockName::new("lock") else { return };
         for Effect { inbox, news } in effects {
             let Some(who) = self.owner_of(inbox) else { continue };
+            self.overhear(who, &news);
             let mut rng = self.rng(self.messages ^ 0x9999);
-            let deaf = self.processes[who.client].deaf_until > self.now;
+            let process = &self.processes[who.client];
+            let unheard = !self.is_calm() && process.failure(self.now, Connection::News).is_some();
+            let deaf = unheard || process.deaf_until > self.now;
             if deaf || (!self.is_calm() && rng.chance(self.plan.net.lose_push)) {
                 self.coverage.note(Count::PushLost);
                 self.messages += 1;

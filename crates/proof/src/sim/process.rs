@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use bandog_core::backoff::Backoff;
 use bandog_core::holder::{Client, ClientId, Who as About};
-use bandog_core::lock::{Action, Errand, Event as Told, Machine, Settings};
+use bandog_core::lock::{Action, Errand, Event as Told, Lane, Machine, Settings};
 use bandog_core::op::Reply;
 use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
 
-use crate::plan::{FaultKind, Plan};
+use crate::plan::{Connection, Failure, FaultKind, Plan};
 use crate::rng::Rng;
 
+use super::patience::UNAVAILABLE;
 use super::{Count, Event, Nanos, Who, World, nanos};
 
 #[derive(Debug)]
@@ -26,8 +27,10 @@ pub(super) struct Process {
     pub(super) cut_until: Nanos,
     /// Pushes are lost until then.
     pub(super) deaf_until: Nanos,
+    /// Connections that fail: how, and until when.
+    pub(super) failing: Vec<(Connection, Failure, Nanos)>,
     rate: i64,
-    calls: BTreeMap<u64, Errand>,
+    calls: BTreeMap<u64, (Errand, Connection)>,
     next_call: u64,
     timer: Option<Moment>,
     response: Duration,
@@ -49,12 +52,24 @@ impl Process {
             paused_until: 0,
             cut_until: 0,
             deaf_until: 0,
+            failing: Vec::new(),
             rate: plan.rates[client],
             calls: BTreeMap::new(),
             next_call: 0,
             timer: None,
             response,
         }
+    }
+
+    /// How a connection fails now, if it does.
+    pub(super) fn failure(&self, now: Nanos, connection: Connection) -> Option<Failure> {
+        let fails = |(which, _, until): &&(Connection, Failure, Nanos)| *which == connection && now < *until;
+        self.failing.iter().find(fails).map(|(_, how, _)| *how)
+    }
+
+    /// The connection by which a call went, unless it has come to its end.
+    pub(super) fn connection(&self, call: u64) -> Option<Connection> {
+        self.calls.get(&call).map(|(_, connection)| *connection)
     }
 
     /// The process's own clock.
@@ -77,7 +92,7 @@ fn settings(plan: &Plan) -> Settings {
     Settings {
         window: plan.window,
         backoff: Backoff::new(lease / 50, lease / 4).unwrap_or_default(),
-        unavailable_after: lease * 4,
+        unavailable_after: lease * UNAVAILABLE,
         response: lease / 4,
         ..Settings::default()
     }
@@ -136,7 +151,8 @@ impl World {
         if let Errand::Look { .. } = action.errand {
             self.coverage.note(Count::Look);
         }
-        process.calls.insert(call, action.errand);
+        let connection = if action.lane == Lane::Renewals { Connection::Renewals } else { Connection::Claims };
+        process.calls.insert(call, (action.errand, connection));
         let patience = process.local(self.now) + process.response;
         let silence = process.global(patience);
         self.schedule(silence, Event::Silence(who, call));
@@ -144,8 +160,9 @@ impl World {
     }
 
     pub(super) fn answer_arrives(&mut self, who: Who, call: u64, result: Result<Reply, StoreError>) {
-        if let Some(errand) = self.processes[who.client].calls.remove(&call) {
+        if let Some((errand, _)) = self.processes[who.client].calls.remove(&call) {
             self.note_look(&errand, &result);
+            self.note_heard(who, &errand, &result);
             self.feed(who.client, |now, machine| machine.handle_reply(now, errand, result));
         }
     }
@@ -156,6 +173,7 @@ impl World {
                 if let Some(user) = self.people.iter().position(|person| person.has(who, slip)) {
                     let delay = self.scheduling_delay();
                     self.schedule(self.now + delay, Event::Wake(who, user, slip));
+                    self.people[user].waited.answered = true;
                 }
             }
             Told::Lost(lost) => self.lost(who, &lost),
@@ -207,6 +225,11 @@ impl World {
             FaultKind::Stall(time) => self.server.stalled_until = self.now + nanos(time),
             FaultKind::Down(time) => self.server.down_until = self.now + nanos(time),
             FaultKind::InboxDown(client, time) => self.deafen(client, time),
+            FaultKind::Connection(client, connection, how, time) => {
+                let until = self.now + nanos(time);
+                self.processes[client].failing.push((connection, how, until));
+            }
+            FaultKind::Forged(client) => self.forge(client),
             _ => self.server.fail(kind),
         }
     }
@@ -231,8 +254,8 @@ impl World {
             return;
         }
         let old = &self.processes[client];
-        let (life, cut) = (old.life + 1, old.cut_until);
-        self.processes[client] = Process { cut_until: cut, ..Process::new(&self.plan, client, life) };
+        let (life, cut, failing) = (old.life + 1, old.cut_until, old.failing.clone());
+        self.processes[client] = Process { cut_until: cut, failing, ..Process::new(&self.plan, client, life) };
         self.schedule_round(Who { client, life });
         self.return_to_work(client);
     }

@@ -11,6 +11,7 @@ use bandog_core::token::Token;
 
 use crate::plan::{End, Turn, User};
 
+use super::patience::Waited;
 use super::watch::Loss;
 use super::{Count, Event, Nanos, Who, World, nanos};
 
@@ -22,6 +23,7 @@ pub(super) struct Person {
     pub(super) state: State,
     /// The loss that its guard tells of.
     pub(super) loss: Option<Loss>,
+    pub(super) waited: Waited,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +70,7 @@ pub(crate) enum Step {
 
 impl Person {
     pub(super) fn new(script: User) -> Self {
-        Self { script, turn: 0, state: State::Away, loss: None }
+        Self { script, turn: 0, state: State::Away, loss: None, waited: Waited::default() }
     }
 
     pub(super) fn has(&self, who: Who, slip: Slip) -> bool {
@@ -122,6 +124,7 @@ impl World {
         let machine = &mut self.processes[who.client].machine;
         let slip = machine.handle_ask(now, ask);
         self.people[user].state = State::Asking { who, slip, since };
+        self.people[user].waited = Waited::begin(since);
         self.drain(who.client);
         if let Some(after) = script.cancel_after {
             self.schedule(self.now + nanos(after), Event::Step(who, user, Step::Cancel(turn)));
@@ -187,6 +190,7 @@ impl World {
         self.people[user].state = State::Holding(Held { who, grip, token, mode: script.mode, record });
         self.people[user].loss = None;
         self.note_beliefs(who.client);
+        self.note_neighbour(who);
         for (index, (part, _)) in script.acts.iter().enumerate() {
             let at = self.now + nanos(script.hold) / 1000 * u64::from(*part);
             self.schedule(at, Event::Step(who, user, Step::Act(turn, index)));
@@ -340,6 +344,7 @@ impl World {
             process.cut_until = 0;
             process.paused_until = process.paused_until.min(self.now);
             process.deaf_until = process.deaf_until.min(self.now);
+            process.failing.clear();
             self.restart(client);
         }
         for user in 0..self.people.len() {

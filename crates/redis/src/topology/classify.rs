@@ -57,12 +57,18 @@ const REFUSALS: &[Row] = {
 /// Inside a script a permission is asked for when the command comes: what came before it stays.
 const IN_SCRIPT: Row =
     row("ERR", StoreErrorKind::Denied, Outcome::Unknown, "this user may not do all that the scripts do");
+/// Told instead of a greeting, before anything was sent.
+const FULL: Row =
+    row("ERR", StoreErrorKind::Unready, Outcome::NotExecuted, "it has as many clients as its maxclients allows");
 const OTHER: Row = row("ERR", StoreErrorKind::Unfit, Outcome::Unknown, "it refused");
 
 fn judge(text: &str) -> &'static Row {
     let word = text.split_whitespace().next().unwrap_or_default();
     if text.contains("user executing the script") || text.contains("ACL failure in script") {
         return &IN_SCRIPT;
+    }
+    if text.starts_with("ERR max number of clients reached") {
+        return &FULL;
     }
     REFUSALS.iter().find(|row| row.word == word).unwrap_or(&OTHER)
 }
@@ -169,6 +175,7 @@ mod tests {
             ("ERR The user executing the script can't run this command", Denied, Unknown),
             ("NOPERM ACL failure in script: User x has no permissions", Denied, Unknown),
             ("ERR Error running script: user_script:1: OOM", Unfit, Unknown),
+            ("ERR max number of clients reached", Unready, NotExecuted),
             ("OOMPH", Unfit, Unknown),
             ("", Unfit, Unknown),
         ] {

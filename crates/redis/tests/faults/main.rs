@@ -1,6 +1,7 @@
 //! Exactly one request or reply goes wrong, between the library and a real server. Tests are named after the fault schedules they play.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod apart;
 mod contract;
 mod ghosts;
 mod index;

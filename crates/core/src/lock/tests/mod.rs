@@ -7,6 +7,7 @@ mod claims;
 mod closing;
 mod failures;
 mod holds;
+mod liveness;
 mod passing;
 mod pushes;
 mod quiet;

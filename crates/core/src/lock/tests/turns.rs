@@ -191,7 +191,7 @@ fn a_grant_that_overtook_its_answer_is_passed_on_and_its_release_names_its_not_a
 #[test]
 fn a_grant_of_a_life_that_has_ended_is_not_passed_on() {
     let (mut lock, grip, next) = overtaken();
-    lock.machine.note_alive(lock.now, RunId(RUN.0 + 1), true);
+    lock.machine.note_alive(RunId(RUN.0 + 1));
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.release(grip);
     assert_eq!(lock.pick(next), "waits");
