@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::error;
 use crate::rows::{self, Loaded};
-use crate::state::State;
+use crate::state::{State, is_rebooted};
 use crate::store::Shared;
 
 /// Rows per page.
@@ -22,10 +22,11 @@ pub(crate) fn page(connection: &mut Connection, shared: &Shared, query: &Listing
     let failed = |error| error::explain(&shared.place, Outcome::NotExecuted, error);
     let transaction = connection.transaction().map_err(failed)?;
     let state = State::load(&transaction).map_err(failed)?;
-    if state.boot != boot {
+    let lease = shared.host.lease();
+    if boot.is_some_and(|boot| boot != state.boot) && is_rebooted(&transaction, &shared.place, lease).map_err(failed)? {
         return Ok(Page::default());
     }
-    let now = Now { lease: shared.host.lease(), wall: WallTime::default(), run: state.run };
+    let now = Now { lease, wall: WallTime::default(), run: state.run };
     let limit = if query.limit == 0 { PAGE } else { query.limit };
     let mut found = Found { rows: Vec::new(), more: false, damaged: None };
     let after = query.after.as_deref().unwrap_or("");
