@@ -67,7 +67,7 @@ pub use error::{
 };
 pub use guard::{Guard, GuardState, Hold, PermitGuard, ReadGuard, Task, UpgradeError, WriteGuard};
 pub use held::{Held, Mutual, Permits, Reading, Writing};
-pub use locks::{Locks, LocksBuilder, checkup};
+pub use locks::{Locks, LocksBuilder, checkup, without_login};
 pub use memory::{Fault, MemoryStore, OpKind};
 pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use crate::holder::InboxId;
 use crate::name::LockName;
 use crate::op::{News, Op, RecordView, Reply};
+use crate::text::Harmless;
 use crate::time::{LeaseTime, RunId};
 
 /// The future answer of a store. Owned, so it can outlive whoever asked.
@@ -173,13 +174,13 @@ pub struct Page {
 
 /// Why a store gave no answer, and whether the operation may have taken effect.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", Harmless(message))]
 pub struct StoreError {
     /// What sort of trouble.
     pub kind: StoreErrorKind,
     /// Whether it was, or may yet be, executed.
     pub outcome: Outcome,
-    /// One line for people, without secrets.
+    /// One line for people, without secrets. Displayed, it drives no terminal.
     pub message: String,
     /// What lies beneath.
     #[source]

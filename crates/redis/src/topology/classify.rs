@@ -74,7 +74,7 @@ pub(crate) fn refused(config: &RedisConfig, lock: Option<&LockName>, text: &str)
         StoreErrorKind::Denied => format!("; {}", rule(config, text)),
         _ => String::new(),
     };
-    let message = format!("{config}{about}: {says} ({text}){advice}");
+    let message = format!("{config}{about}: {says} ({}){advice}", config.quoted(text));
     StoreError { kind, outcome, message, source: None }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn unheard(config: &RedisConfig, broken: Broken) -> StoreError {
         Broken::Refused(text) if text.starts_with("NOPERM") => text,
         broken => return unreached(config, broken),
     };
-    let user = config.user.as_deref().unwrap_or("default");
+    let (user, text) = (config.login(), config.quoted(&text));
     let start = String::from_utf8_lossy(&config.keys().glob_start()).into_owned();
     let rule = format!("allow it with: ACL SETUSER {user} &{start}release:* +psubscribe");
     let message = format!("{config}: this user may not hear notices ({text}); {rule}");

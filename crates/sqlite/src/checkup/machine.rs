@@ -75,7 +75,7 @@ pub(super) fn waking() -> Remark {
 
 pub(super) fn boot() -> Remark {
     match System::default().boot() {
-        Ok(Some(_)) => BOOT.fine("the kernel tells its boot id: what was left before a reboot is void where its clock shows it"),
+        Ok(Some(_)) => BOOT.fine("the boot id is the kernel's own: what is left from before a reboot is void"),
         Ok(None) => BOOT.fine("the boot id may be made up (something is mounted over it, or the kernel is older than 5.8): after a reboot leases are waited out"),
         Err(error) => BOOT.wrong(error::no_boot(error).message).change("mount /proc"),
     }
