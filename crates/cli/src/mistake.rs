@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ffi::OsString;
 
-use bandog::text::{HIDDEN, discreet};
+use bandog::text::{HIDDEN, discreet, discreet_name};
 use clap::CommandFactory;
 use clap::error::{ContextValue, ErrorKind};
 
@@ -67,12 +67,13 @@ fn without_secrets(text: &str, error: &clap::Error, args: &[OsString]) -> String
         ContextValue::Strings(texts) => texts.clone(),
         _ => Vec::new(),
     });
-    // Of an option with its value only the value is hidden.
-    let value = |word: String| match word.split_once('=') {
-        Some((option, value)) if option.starts_with("--") && discreet(option) == option => value.to_owned(),
-        _ => word,
+    // clap tells the two sides of a = apart. The name of an option may be shown.
+    let sides = |word: String| match word.split_once('=') {
+        Some((option, value)) => [option, value].map(str::to_owned).to_vec(),
+        None => vec![word],
     };
-    let mut secrets: Vec<String> = given.chain(named).map(value).filter(|word| discreet(word) != word).collect();
+    let hidden = given.chain(named).filter(|word| discreet(word) != word).flat_map(sides);
+    let mut secrets: Vec<String> = hidden.filter(|word| !word.is_empty() && discreet_name(word) != word).collect();
     secrets.sort_by_key(|word| Reverse(word.len()));
     secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), HIDDEN))
 }
