@@ -46,7 +46,7 @@ mod sync;
 mod ticket;
 
 pub use acquire::{Acquire, TryAcquire};
-pub use admin::{LockInfo, RevokeRequest, Scan};
+pub use admin::{Listed, LockInfo, RevokeRequest, Scan};
 pub use clock::{Clock, VirtualClock};
 pub use config::{ConfigError, LockConfig, LockConfigBuilder, parse_duration};
 /// Releases that nobody waits for, in numbers.

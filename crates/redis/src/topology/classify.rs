@@ -59,10 +59,15 @@ const OTHER: Row = row("ERR", StoreErrorKind::Unfit, Outcome::Unknown, "it refus
 
 fn judge(text: &str) -> &'static Row {
     let word = text.split_whitespace().next().unwrap_or_default();
-    if text.contains("user executing the script") || text.contains("ACL failure in script") {
+    if is_of_permission(text) {
         return &IN_SCRIPT;
     }
     REFUSALS.iter().find(|row| row.word == word).unwrap_or(&OTHER)
+}
+
+/// Whether a script was refused a permission.
+pub(crate) fn is_of_permission(text: &str) -> bool {
+    text.contains("user executing the script") || text.contains("ACL failure in script")
 }
 
 /// The server answered with an error.
