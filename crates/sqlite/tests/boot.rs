@@ -15,9 +15,11 @@ use std::time::Duration;
 
 use bandog_conformance::run::block_on;
 use bandog_conformance::{Bench, Terms};
+use bandog_core::checkup::Pace;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Verdict};
 use bandog_core::store::StoreErrorKind;
+use bandog_sqlite::checkup;
 use child::{Child, say};
 use common::{ByHand, Directory, Machine, is_root};
 use person::Person;
@@ -76,6 +78,22 @@ fn a_time_namespace_voids_no_hold() {
     for offset in ["100000", "-3"] {
         let Some(command) = apart(&["--time", "--boottime", offset, "--fork"]) else { return };
         assert_eq!(finds(command), ("held".to_owned(), true), "{offset}");
+    }
+}
+
+#[test]
+fn the_checkup_says_what_a_container_shows() {
+    let directory = Directory::new();
+    let says = |command: Command, about: &str| {
+        Child::start_as(command, &[about, &directory.file().to_string_lossy()]).must_hear()
+    };
+    if let Some(command) = apart(&["--mount", "sh", "-c", RANDOM_ID, "sh"]) {
+        let told = says(command, "boot");
+        assert!(told.starts_with("Fine the boot id may be made up"), "{told}");
+    }
+    if let Some(command) = apart(&["--time", "--boottime", "100000", "--fork"]) {
+        let told = says(command, "clock");
+        assert!(told.starts_with("Fine ") && told.contains("; 100000 s are taken off"), "{told}");
     }
 }
 
@@ -182,6 +200,9 @@ fn a_second_kernel_at_one_file_is_told_and_changes_nothing() {
 fn role_of_a_child() {
     let Some(words) = child::words() else { return };
     let [lock, path] = &words[..] else { panic!("{words:?}") };
+    if let Some(remark) = checkup(path, &Pace::default()).about(lock) {
+        return say(format_args!("{:?} {}", remark.fitness, remark.saw));
+    }
     let bob = Person::open(path);
     match bob.claim(lock, &bob.ask(LONG)) {
         Verdict::Queued(_) => say(format_args!("held")),
