@@ -46,7 +46,7 @@ mod sync;
 mod ticket;
 
 pub use acquire::{Acquire, TryAcquire};
-pub use admin::{LockInfo, RevokeRequest, Scan};
+pub use admin::{Listed, LockInfo, RevokeRequest, Scan};
 pub use clock::{Clock, VirtualClock};
 pub use config::{ConfigError, LockConfig, LockConfigBuilder, parse_duration};
 /// Releases that nobody waits for, in numbers.
@@ -67,7 +67,7 @@ pub use error::{
 };
 pub use guard::{Guard, GuardState, Hold, PermitGuard, ReadGuard, Task, UpgradeError, WriteGuard};
 pub use held::{Held, Mutual, Permits, Reading, Writing};
-pub use locks::{Locks, LocksBuilder, checkup};
+pub use locks::{Locks, LocksBuilder, checkup, without_login};
 pub use memory::{Fault, MemoryStore, OpKind};
 pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};

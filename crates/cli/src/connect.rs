@@ -60,6 +60,8 @@ pub(crate) async fn existing(args: &StoreArgs, settings: &Settings, label: Label
 
 /// The file behind an address, if it is one.
 fn file(url: &str) -> Option<PathBuf> {
+    // One with a login is no path, and is told without it.
+    let url = bandog::without_login(url)?;
     let path = url.strip_prefix("sqlite:")?.split('?').next()?;
     match path.strip_prefix("~/") {
         _ if path.is_empty() => bandog_sqlite::SqliteStore::default_path(),

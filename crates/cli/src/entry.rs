@@ -172,14 +172,17 @@ fn permits(mode: Mode) -> Option<u32> {
     Some(mode.count()).filter(|count| *count > 0)
 }
 
+/// The last microsecond of the year 9999, behind which there is no way to write a date: only a store that is damaged or lies says more.
+const LAST: u64 = 253_402_300_799_999_999;
+
 /// A time of a store's clock, as everybody writes it.
 pub(crate) fn time(micros: u64) -> String {
-    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(micros.min(LAST))).to_string()
 }
 
 /// The same for people.
 pub(crate) fn time_words(micros: u64) -> String {
-    let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(micros)).to_string();
+    let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(micros.min(LAST))).to_string();
     text.replace('T', " ").replace('Z', " UTC")
 }
 
@@ -187,4 +190,18 @@ pub(crate) fn time_words(micros: u64) -> String {
 pub(crate) fn wall_micros() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_that_cannot_be_written_is_the_last_one_that_can() {
+        assert_eq!(time(0), "1970-01-01T00:00:00.000Z");
+        for micros in [LAST, LAST + 1, u64::MAX] {
+            assert_eq!(time(micros), "9999-12-31T23:59:59.999Z");
+            assert_eq!(time_words(micros), "9999-12-31 23:59:59 UTC");
+        }
+    }
 }

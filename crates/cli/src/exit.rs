@@ -31,6 +31,8 @@ pub enum Exit {
     Declined,
     /// The store is not fit for locks.
     Unfit,
+    /// Some of what was asked for could not be read.
+    Incomplete,
     /// The child cannot be executed.
     NotExecutable,
     /// There is no such command.
@@ -59,7 +61,7 @@ impl Exit {
             Self::Killed(signal) | Self::Interrupted(signal) => {
                 128_u8.saturating_add(u8::try_from(signal).unwrap_or(127))
             }
-            Self::Declined | Self::Unfit => 1,
+            Self::Declined | Self::Unfit | Self::Incomplete => 1,
             Self::NoLock => 3,
             Self::Usage => 64,
             Self::Unavailable => 69,
@@ -99,6 +101,7 @@ pub const TABLE: &[Row] = &[
     row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "top", "break", "doctor", "bench"]),
     row("1", "the question was not answered with yes; nothing was done", &["break", "bench"]),
     row("1", "doctor: something is wrong (with --strict: or risky, or unknown)", &["doctor"]),
+    row("1", "ls: something in the place of a lock could not be read", &["ls"]),
     row("3", "there is no such lock or store, or nobody holds it", &["ls", "show", "break"]),
     row("64", "wrong arguments, options or configuration", &[]),
     row("69", "the store cannot be reached or used", &[]),
@@ -140,6 +143,7 @@ mod tests {
             Exit::NoLock,
             Exit::Declined,
             Exit::Unfit,
+            Exit::Incomplete,
             Exit::NotExecutable,
             Exit::NotFound,
             Exit::Interrupted(2),

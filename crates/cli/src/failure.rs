@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::explain::Kind;
 use crate::say::{write, write_wrapped};
-use crate::screen::{Ink, Screen};
+use crate::screen::{Ink, Screen, harmless};
 
 /// Why the command ends early: the code and the words.
 #[derive(Debug)]
@@ -74,7 +74,9 @@ impl Failure {
             explain_json(&mut error, *kind, lock.as_deref());
             return write(&format!("{error}\n"));
         }
-        write_wrapped(&format!("bandog: {text}"));
+        // Its lines are ours; what stands in them may be anybody's.
+        let lines: Vec<String> = text.split('\n').map(harmless).collect();
+        write_wrapped(&format!("bandog: {}", lines.join("\n")));
         if !quiet {
             write(&explanation(*kind, lock.as_deref()));
         }

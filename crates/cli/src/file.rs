@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bandog::text::discreet_name;
 use clap::ArgMatches;
 
 /// The file to read: the one that was named, or the first of the usual ones that is there.
@@ -20,23 +21,42 @@ pub(crate) fn find(matches: &ArgMatches) -> Option<PathBuf> {
 /// Its options by name, each of which must be one of `known`.
 pub(crate) fn read(path: &Path, known: &[&str]) -> Result<BTreeMap<String, String>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let table: toml::Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| format!("{}: {}", path.display(), error.to_string().trim_end()))?;
+    parse(path, &text, known)
+}
+
+/// The same from its text. The file may hold a password, and a mistake may be anywhere: no message repeats a value or a line of it.
+pub(crate) fn parse(path: &Path, text: &str, known: &[&str]) -> Result<BTreeMap<String, String>, String> {
+    let table: toml::Table = text.parse().map_err(|error| misread(path, text, &error))?;
     table.into_iter().map(|(option, value)| entry(path, option, value, known)).collect()
 }
 
+/// Where it is wrong; and what the parser says of it, unless one of its words is the file's own.
+fn misread(path: &Path, text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let (line, column) =
+        (before.matches('\n').count() + 1, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1);
+    let is_own = |word: &str| word.len() > 3 && text.contains(word);
+    let why = Some(error.message().lines().next().unwrap_or_default());
+    let why = why.filter(|why| !why.split(|sign: char| !sign.is_alphanumeric()).any(is_own));
+    let why = why.unwrap_or("each option once, a text in quotes, such as store = \"sqlite:/var/lib/locks.db\"");
+    format!("{}: line {line}, column {column} is no TOML: {why}", path.display())
+}
+
 fn entry(path: &Path, option: String, value: toml::Value, known: &[&str]) -> Result<(String, String), String> {
+    let path = path.display();
     if !known.contains(&option.as_str()) {
-        let (path, known) = (path.display(), known.join(", "));
-        return Err(format!("{path}: there is no option {option:?} (given {value}); there are {known}"));
+        let (option, known) = (discreet_name(&option), known.join(", "));
+        return Err(format!("{path}: there is no option {option:?}; there are {known}"));
     }
     let text = match value {
         toml::Value::String(text) => text,
         toml::Value::Integer(number) => number.to_string(),
         toml::Value::Float(number) => number.to_string(),
         toml::Value::Boolean(yes) => yes.to_string(),
-        other => return Err(format!("{}: {option} = {other} is not a text, a number or a boolean", path.display())),
+        other => {
+            let kind = other.type_str();
+            return Err(format!("{path}: {option} is of the type {kind}, which is not a text, a number or a boolean"));
+        }
     };
     Ok((option, text))
 }
@@ -57,7 +77,7 @@ mod tests {
         assert_eq!(entry_of("fair = true").unwrap().1, "true");
         assert_eq!(entry_of("store = \"sqlite:x\"").unwrap().1, "sqlite:x");
         let error = entry_of("leese = 30").unwrap_err();
-        assert!(error.starts_with("x.toml: there is no option \"leese\" (given 30); there are lease,"), "{error}");
-        assert!(entry_of("lease = [1]").unwrap_err().contains("lease = [1] is not a text"));
+        assert!(error.starts_with("x.toml: there is no option \"leese\"; there are lease,"), "{error}");
+        assert!(entry_of("lease = [1]").unwrap_err().contains("lease is of the type array, which is not a text"));
     }
 }

@@ -1,16 +1,18 @@
 //! What is wrong with a command line: clap's words, without what would mislead, and what the command knows besides.
 
+use std::cmp::Reverse;
 use std::ffi::OsString;
 
+use bandog::text::{HIDDEN, discreet, discreet_name};
 use clap::CommandFactory;
-use clap::error::ErrorKind;
+use clap::error::{ContextValue, ErrorKind};
 
 use crate::args::Cli;
 use crate::settings;
 
 /// The mistake: in one line for programs; for people with the usage below it.
 pub(crate) fn text(error: &clap::Error, args: &[OsString], json: bool) -> String {
-    let told = without_secrets(&error.render().to_string());
+    let told = without_secrets(&error.render().to_string(), error, args);
     // What clap has to say of usage shows options as required that a variable has set.
     let told = told.split("\nFor more information").next().unwrap_or_default();
     let (told, used) = told.split_once("\nUsage:").map_or((told, None), |(told, used)| (told, Some(used)));
@@ -56,18 +58,22 @@ fn usage(used: &str) -> String {
     }
 }
 
-/// A ticket and the password of a store are secrets, also where they do not belong.
-fn without_secrets(text: &str) -> String {
-    text.split(' ').map(|word| without_password(&without_ticket(word))).collect::<Vec<_>>().join(" ")
-}
-
-fn without_ticket(word: &str) -> String {
-    word.find("bandog1-").map_or_else(|| word.to_owned(), |at| format!("{}bandog1-…'", &word[..at]))
-}
-
-fn without_password(word: &str) -> String {
-    match (word.split_once("://"), word.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-        _ => word.to_owned(),
-    }
+/// A ticket and the password of a store are secrets, also where they do not belong, and nowhere in an argument that may have one is
+/// certain to be none.
+fn without_secrets(text: &str, error: &clap::Error, args: &[OsString]) -> String {
+    let given = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned());
+    let named = error.context().flat_map(|(_, value)| match value {
+        ContextValue::String(text) => vec![text.clone()],
+        ContextValue::Strings(texts) => texts.clone(),
+        _ => Vec::new(),
+    });
+    // clap tells the two sides of a = apart. The name of an option may be shown.
+    let sides = |word: String| match word.split_once('=') {
+        Some((option, value)) => [option, value].map(str::to_owned).to_vec(),
+        None => vec![word],
+    };
+    let hidden = given.chain(named).filter(|word| discreet(word) != word).flat_map(sides);
+    let mut secrets: Vec<String> = hidden.filter(|word| !word.is_empty() && discreet_name(word) != word).collect();
+    secrets.sort_by_key(|word| Reverse(word.len()));
+    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), HIDDEN))
 }

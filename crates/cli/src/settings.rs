@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use bandog::LocksBuilder;
+use bandog::text::{HIDDEN, discreet};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -42,16 +43,19 @@ impl From<clap::Error> for Wrong {
 
 /// Parses the command line, with the file's and the environment's options behind it.
 pub(crate) fn parse(args: &[OsString]) -> Result<(Cli, Settings), Wrong> {
-    let mut command = Cli::command();
-    let first = command.clone().try_get_matches_from(args)?;
-    let path = file::find(&first);
+    let path = file::find(&Cli::command().try_get_matches_from(args)?);
     let given = path.as_ref().map(|path| file::read(path, &known())).transpose().map_err(Wrong::Elsewhere)?;
-    let (given, path) = (given.unwrap_or_default(), path.unwrap_or_default());
+    parse_with(args, given.unwrap_or_default(), &path.unwrap_or_default())
+}
+
+/// The same with what was read from the file.
+fn parse_with(args: &[OsString], given: BTreeMap<String, String>, path: &Path) -> Result<(Cli, Settings), Wrong> {
+    let mut command = Cli::command();
     for (option, value) in given.iter().filter(|(option, _)| OWN.contains(&option.as_str())) {
         command = with_default(command, option, value);
         // Without it the arguments were fine, so it is at fault.
         let tried = command.clone().try_get_matches_from(args);
-        tried.map_err(|error| Wrong::Elsewhere(at_fault(&path, option, value, &error)))?;
+        tried.map_err(|error| Wrong::Elsewhere(at_fault(path, option, value, &error)))?;
     }
     let matches = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
@@ -60,7 +64,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Cli, Settings), Wrong> {
         from_query(run, &matches).map_err(Wrong::Elsewhere)?;
     }
     refuse_relative_store(&matches).map_err(Wrong::Elsewhere)?;
-    Ok((cli, Settings::of_library(given, &path)))
+    Ok((cli, Settings::of_library(given, path)))
 }
 
 impl Settings {
@@ -112,8 +116,11 @@ fn from_query(run: &mut Run, matches: &ArgMatches) -> Result<(), String> {
     let Some((url, text)) = run.store.store.as_deref().and_then(|url| query::take(url, "max_hold")) else {
         return Ok(());
     };
-    let wrong = |why| format!("--store {}: max_hold={text:?} is {why}", run.store.store.as_deref().unwrap_or_default());
-    let max_hold = duration(&text).map_err(wrong)?;
+    let max_hold = duration(&text).map_err(|why| {
+        // Behind the ? of a password it may be a piece of it, and the reason repeats it.
+        let (text, why) = if url.contains('@') { (HIDDEN, "no duration".to_owned()) } else { (discreet(&text), why) };
+        format!("the address of the store: max_hold={text:?} is {why}")
+    })?;
     run.store.store = Some(url);
     if !is_typed(matches, "max_hold") {
         run.max_hold = Some(max_hold);
@@ -136,7 +143,10 @@ fn refuse_relative_store(matches: &ArgMatches) -> Result<(), String> {
     if path.is_empty() || path.starts_with(['/', '~']) || is_typed(matches, "store") {
         return Ok(());
     }
-    Err(format!("store sqlite:{path}: outside the command line the path must be absolute, or begin with ~/"))
+    Err(format!(
+        "store sqlite:{}: outside the command line the path must be absolute, or begin with ~/",
+        discreet(path)
+    ))
 }
 
 fn at_fault(path: &Path, option: &str, value: &str, error: &clap::Error) -> String {
@@ -145,7 +155,8 @@ fn at_fault(path: &Path, option: &str, value: &str, error: &clap::Error) -> Stri
         (None, Some(ContextValue::Strings(valid))) => format!("not one of {}", valid.join(", ")),
         _ => "not a value for it".to_owned(),
     };
-    format!("{}: {option} = {value:?} is wrong: {why}", path.display())
+    let (shown, why) = if discreet(value) == value { (value, why) } else { (HIDDEN, "not a value for it".to_owned()) };
+    format!("{}: {option} = {shown:?} is wrong: {why}", path.display())
 }
 
 /// The environment variable that a wrong value came from, if it is one of clap's.
@@ -162,6 +173,106 @@ pub(crate) fn variable_at_fault(error: &clap::Error) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mistake;
+
+    /// The two halves of a password: neither may be seen, whatever stands between them.
+    const HALVES: [&str; 2] = ["Kx7Qz", "Vw9Jp"];
+    const BETWEEN: &[&str] =
+        &["", "/", "@", "#", "?", ":", "%", "&", "=", " ", "'", "\"", "\\", "\n", "\x1b", "é", "\"\"\"", "]"];
+    const URLS: &[&str] = &["redis://:", "redis//:", "rediss://ann:", "sqlite://:", "redis:", "REDIS://:", "sqlite:/:"];
+    /// Where the URL stands in the file, at §.
+    const FILES: &[&str] = &[
+        "store = \"§\"",
+        "store = '§'",
+        "store = §",
+        "store = \"§",
+        "store = \"\"\"§\"\"\"",
+        "store \"§\"",
+        "stor = \"§\"",
+        "§ = 1",
+        "\"§\" = 1",
+        "store = [\"§\"]",
+        "store = { url = \"§\" }",
+        "[store]\nurl = \"§\"",
+        "[\"§\"]",
+        "store = \"§\"\nstore = \"§\"",
+        "store.url = \"§\"\nstore = 1",
+        "grace = \"§\"",
+        "lease = \"§\"",
+        "on_lost = \"§\"",
+        "conflict_exit_code = \"§\"",
+        "alert_recoveries = \"§\"",
+        "fair = \"§\"\nlease = soon",
+        "# §\nlease = soon",
+        "store = \"§?max_hold=§\"",
+    ];
+    const LINES: &[&[&str]] = &[
+        &["run", "job", "--", "true"],
+        &["run", "--store", "§", "job"],
+        &["run", "--stor", "§", "job", "--", "true"],
+        &["run", "--store=§", "--grace", "soon", "job", "--", "true"],
+        &["run", "--grace=§", "job", "--", "true"],
+        &["run", "--on-lost", "§", "job", "--", "true"],
+        &["§"],
+        &["run", "§"],
+        &["ls", "*", "§"],
+        &["show", "--store", "sqlite:/nowhere", "job", "§"],
+        &["doctor", "§", "--json"],
+        &["break", "job", "--reason", "x", "§"],
+        &["ls", "--§"],
+        &["renew", "§"],
+    ];
+
+    struct Dice(u64);
+
+    impl Dice {
+        fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            from[usize::try_from(self.0 >> 33).unwrap_or(0) % from.len()]
+        }
+    }
+
+    /// Everything that is said of this file and this command line.
+    fn said_of(text: &str, args: &[OsString]) -> String {
+        let path = Path::new("x.toml");
+        let given = match file::parse(path, text, &known()) {
+            Ok(given) => given,
+            Err(told) => return told,
+        };
+        match parse_with(args, given, path) {
+            Ok((_, settings)) => match settings.apply(bandog::Locks::builder()) {
+                Ok(_) => String::new(),
+                Err(failure) => format!("{failure:?}"),
+            },
+            Err(Wrong::Elsewhere(told)) => told,
+            Err(Wrong::Usage(error)) => [false, true].map(|json| mistake::text(&error, args, json)).join("\n"),
+        }
+    }
+
+    /// `BANDOG_SECRETS` is how many are tried.
+    #[test]
+    fn no_mistake_in_a_file_or_a_line_shows_a_password() {
+        let tries = std::env::var("BANDOG_SECRETS").ok().and_then(|tries| tries.parse().ok()).unwrap_or(1_000);
+        let (mut dice, mut told, mut shown) = (Dice(27), 0, Vec::new());
+        for _ in 0..tries {
+            let [one, two] = HALVES;
+            let url = format!("{}{one}{}{two}@127.0.0.1:1", dice.pick(URLS), dice.pick(BETWEEN));
+            // A mistake at a time: what is wrong in the line hides what is wrong in the file.
+            let (text, line) = match dice.pick(&[0, 1]) {
+                0 => (dice.pick(FILES).replace('§', &url), LINES[0]),
+                _ => (String::new(), dice.pick(LINES)),
+            };
+            let words = ["bandog"].into_iter().chain(line.iter().copied());
+            let args: Vec<OsString> = words.map(|word| word.replace('§', &url).into()).collect();
+            let said = said_of(&text, &args);
+            told += u64::from(!said.is_empty());
+            if HALVES.iter().any(|half| said.contains(half)) {
+                shown.push((text, args, said));
+            }
+        }
+        println!("{tries} files and lines, {told} messages, {} with the password", shown.len());
+        assert!(shown.is_empty(), "{} of {tries}: {:#?}", shown.len(), &shown[..shown.len().min(5)]);
+    }
 
     #[test]
     fn every_own_option_is_an_argument_of_run() {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use crate::holder::InboxId;
 use crate::name::LockName;
 use crate::op::{News, Op, RecordView, Reply};
+use crate::text::Harmless;
 use crate::time::{LeaseTime, RunId};
 
 /// The future answer of a store. Owned, so it can outlive whoever asked.
@@ -167,19 +168,67 @@ pub struct Listing {
 pub struct Page {
     /// Locks, in the store's order, each with the first [`LISTED`](crate::ledger::LISTED) of its waiters.
     pub rows: Vec<(LockName, RecordView)>,
+    /// What is there under names that match, and cannot be read.
+    pub unread: Vec<Unread>,
     /// Give this as `after` for the next piece; `None` at the end.
     pub next: Option<String>,
 }
 
+/// Something that a listing found in the place of a lock, and could not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The name of the lock that it would be.
+    pub name: LockName,
+    /// Why.
+    pub why: Unreadable,
+}
+
+/// Why a record cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Unreadable {
+    /// It is of a type that no lock has: another program's.
+    Foreign,
+    /// It is laid out in a way that is not known here: by another program, or by another version.
+    Layout,
+    /// It was a record, and is damaged.
+    Damaged,
+    /// This user may not read it.
+    Denied,
+}
+
+impl Unreadable {
+    /// One stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Foreign => "foreign",
+            Self::Layout => "layout",
+            Self::Damaged => "damaged",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "of a type that no lock has",
+            Self::Layout => "in a layout that this version does not know",
+            Self::Damaged => "damaged",
+            Self::Denied => "not for this user to read",
+        })
+    }
+}
+
 /// Why a store gave no answer, and whether the operation may have taken effect.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", Harmless(message))]
 pub struct StoreError {
     /// What sort of trouble.
     pub kind: StoreErrorKind,
     /// Whether it was, or may yet be, executed.
     pub outcome: Outcome,
-    /// One line for people, without secrets.
+    /// One line for people, without secrets. Displayed, it drives no terminal.
     pub message: String,
     /// What lies beneath.
     #[source]

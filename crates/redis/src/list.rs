@@ -8,11 +8,11 @@ use std::sync::Arc;
 use bandog_core::name::LockName;
 use bandog_core::op::RecordView;
 use bandog_core::pattern::Pattern;
-use bandog_core::store::{Listing, Page, StoreError, StoreErrorKind};
+use bandog_core::store::{Listing, Page, StoreError, StoreErrorKind, Unread, Unreadable};
 
 use crate::calls::{self, Asked};
 use crate::clock::Written;
-use crate::topology::{Lane, refused, unreadable};
+use crate::topology::{Lane, is_of_permission, refused, unreadable};
 use crate::value::{Value, Wrong};
 use crate::wire::Command;
 
@@ -30,26 +30,30 @@ pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, Store
     let start = Place::read(query.after.as_deref().unwrap_or("0:"))
         .ok_or_else(|| unsupported("the listing cannot go on from there".to_owned()))?;
     let limit = if query.limit == 0 { PAGE } else { query.limit };
-    let (mut place, mut rows) = (start, Vec::new());
+    let (mut place, mut rows, mut unread) = (start, Vec::new(), Vec::new());
     for _ in 0..STEPS {
         let (next, names) = step(lane, place.cursor).await?;
         let mut names: Vec<_> =
             names.into_iter().filter(|name| pattern.matches(name.as_str()) && name.as_str() > &*place.last).collect();
         names.sort_unstable();
         names.dedup();
-        rows.extend(look(lane, names).await?);
+        let (found, odd) = look(lane, names).await?;
+        rows.extend(found);
         if rows.len() > limit {
             rows.truncate(limit);
             place.last = rows.last().map(|(name, _)| name.to_string()).unwrap_or_default();
-            return Ok(Page { rows, next: Some(place.write()) });
+            // What is behind it comes with the next piece.
+            unread.extend(odd.into_iter().filter(|odd: &Unread| odd.name.as_str() <= &*place.last));
+            return Ok(Page { rows, unread, next: Some(place.write()) });
         }
+        unread.extend(odd);
         place = Place { cursor: next, last: String::new() };
         if next == 0 || rows.len() == limit {
             break;
         }
     }
     let next = Some(place).filter(|place| place.cursor != 0).map(|place| place.write());
-    Ok(Page { rows, next })
+    Ok(Page { rows, unread, next })
 }
 
 /// Where a listing goes on: a cursor of the server's, and the last name that was listed of its step.
@@ -89,22 +93,37 @@ async fn step(lane: &Arc<Lane>, cursor: u64) -> Result<(u64, Vec<LockName>), Sto
     Ok((next, keys.iter().filter_map(name).collect()))
 }
 
-async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Vec<(LockName, RecordView)>, StoreError> {
+type Seen = (Vec<(LockName, RecordView)>, Vec<Unread>);
+
+async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Seen, StoreError> {
     if names.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Seen::default());
     }
     let codec = &lane.shared.site.codec;
     let peeks = names.iter().map(Asked::Peek).collect::<Vec<_>>();
     let outcomes = calls::run(lane, Written::WithoutClaims, &peeks).await;
-    let mut rows = Vec::new();
+    let (mut rows, mut unread) = Seen::default();
     for (name, outcome) in names.iter().zip(outcomes) {
         match codec.peeked(outcome?.value) {
             Ok(Some(view)) => rows.push((name.clone(), view)),
             Ok(None) => {}
-            // Somebody else's key, or something that took its place just now: no lock, so not listed.
-            Err(wrong) if wrong.word().is_none_or(|word| word == "WRONGTYPE" || word == "ERR") => {}
-            Err(wrong) => return Err(unreadable(&lane.shared.site.config, Some(name), wrong)),
+            Err(wrong) => match why(&wrong) {
+                Some(why) => unread.push(Unread { name: name.clone(), why }),
+                None => return Err(unreadable(&lane.shared.site.config, Some(name), wrong)),
+            },
         }
     }
-    Ok(rows)
+    Ok((rows, unread))
+}
+
+/// Why this key alone cannot be read; nothing if the server is at fault.
+fn why(wrong: &Wrong) -> Option<Unreadable> {
+    match (wrong, wrong.word()) {
+        (Wrong::Nonsense(_), _) => Some(Unreadable::Layout),
+        (_, Some("WRONGTYPE")) => Some(Unreadable::Foreign),
+        (_, Some("NOPERM")) => Some(Unreadable::Denied),
+        (Wrong::Refused(text), Some("ERR")) if is_of_permission(text) => Some(Unreadable::Denied),
+        (_, Some("ERR")) => Some(Unreadable::Layout),
+        _ => None,
+    }
 }

@@ -1,6 +1,7 @@
 //! What a server answers, free of any connection: the [wire](crate::wire) makes a [`Value`] of its bytes, and the codec reads it.
 
 use bandog_core::format::Format;
+use bandog_core::text::Harmless;
 
 use crate::wire::{Parser, Told};
 
@@ -28,9 +29,10 @@ impl Value {
         }
     }
 
-    /// An error as the server worded it, but for what Redis before 7.0 puts around an error in a script: there the word that says
+    /// An error as the server worded it, with what would drive a terminal shown instead, and but for what Redis before 7.0 puts around an error in a script: there the word that says
     /// what sort it is stands behind the place where it was raised.
     pub fn error(text: &str) -> Self {
+        let text = &*Harmless(text).to_string();
         let raised = text.strip_prefix("ERR Error running script").and_then(|rest| rest.rsplit_once("@user_script"));
         let Some((_, raised)) = raised else { return Self::Error(text.to_owned()) };
         let place = |character: char| character.is_ascii_digit() || character == ':' || character == ' ';

@@ -85,7 +85,7 @@ fn whose(path: &Path) -> String {
 }
 
 /// A user, by name where the machine's own list has one. Users of a directory service are told by number.
-fn user(uid: u32) -> String {
+pub(crate) fn user(uid: u32) -> String {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = users.lines().find_map(|line| {
         let mut fields = line.split(':');

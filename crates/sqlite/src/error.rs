@@ -113,7 +113,21 @@ pub(crate) fn read_only(place: &Place) -> StoreError {
 /// The file is where several machines can reach it.
 pub(crate) fn remote(place: &Place) -> StoreError {
     let path = place.path().display();
-    let text = format!("{path} is on a network file system, where SQLite's locks are not reliable; use a local one");
+    let system = place.system().map_or("a network file system", |(name, _)| name);
+    let text = format!(
+        "{path} is on {system}, which other machines may reach: SQLite's locks and the clock of leases are one machine's; use a path on a \
+         disk of this one"
+    );
+    StoreError::not_executed(StoreErrorKind::Unfit, text)
+}
+
+/// The boot id in the file was ours, and is another kernel's now.
+pub(crate) fn another_kernel(place: &Place) -> StoreError {
+    let path = place.path().display();
+    let text = format!(
+        "{path} is used by another machine too, or by an older bandog in a container with a boot id of its own: leases \
+         cannot be counted there; give each machine a file of its own, or use redis://"
+    );
     StoreError::not_executed(StoreErrorKind::Unfit, text)
 }
 
@@ -127,7 +141,7 @@ pub(crate) fn mute(place: &Place, error: io::Error) -> StoreError {
 /// The machine does not say which boot this is.
 pub(crate) fn no_boot(error: io::Error) -> StoreError {
     let message =
-        format!("cannot tell one boot of this machine from the next, so leases would outlive a reboot: {error}");
+        format!("cannot tell which boot and which clock this machine has, so leases cannot be counted: {error}");
     let passes = ailment::is_of_exhaustion(&error);
     let kind = if passes { StoreErrorKind::Unavailable } else { StoreErrorKind::Unfit };
     StoreError { source: Some(Arc::new(error)), ..StoreError::not_executed(kind, message) }

@@ -15,7 +15,7 @@
 //! | `store`, `lane`, `worker` | the handle, its queue of jobs, and the thread that works them off |
 //! | `turn`, `state`, `rows`, `list` | one transaction: the ledger, the store's own row, the tables; and one that only reads |
 //! | `link`, `schema`, `busy` | an open connection, the format of the file, waiting for other writers |
-//! | `place`, `files`, `ties`, `resolve`, `plain` | the names and modes of the files, how they come and go, which belong together, where links lead, and refusing what is no regular file |
+//! | `place`, `files`, `filesystem`, `ties`, `resolve`, `plain` | the names and modes of the files, how they come and go, which belong together, where links lead, and refusing what is no regular file |
 //! | `bell`, `watcher`, `pace`, `inboxes` | how news reaches the inboxes of this and of other processes |
 //! | `checkup` | the examination of a file and its place, from the path alone |
 //! | `host`, `error`, `ailment` | the machine's clocks and boot, the words for everything that goes wrong, and looking for its cause |
@@ -26,6 +26,7 @@ mod busy;
 mod checkup;
 mod error;
 mod files;
+mod filesystem;
 mod host;
 mod inboxes;
 mod lane;

@@ -16,6 +16,7 @@ use crate::busy;
 use crate::error;
 use crate::place::{FileId, Place};
 use crate::schema::{self, Fault};
+use crate::state::Known;
 
 /// For the first open of a file by many processes at once.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
@@ -45,6 +46,8 @@ pub(crate) struct Link {
     pub(crate) connection: Connection,
     place: Arc<Place>,
     files: [FileId; 3],
+    /// Which boot's id it has found or left in the file.
+    pub(crate) known: Known,
 }
 
 impl Link {
@@ -139,7 +142,7 @@ fn attempt(place: &Arc<Place>) -> Result<Option<Link>, Fault> {
     let files = place.files().ok().filter(is_as_before);
     // Without the note all works, except to find out that somebody moved a copy here.
     let _ = files.map(|files| place.tie(files));
-    Ok(files.map(|files| Link { connection, place: Arc::clone(place), files }))
+    Ok(files.map(|files| Link { connection, place: Arc::clone(place), files, known: Known::Nothing }))
 }
 
 fn unsteady(place: &Place) -> StoreError {

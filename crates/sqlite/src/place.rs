@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
 
+use crate::filesystem::{self, Sort};
 use crate::plain;
 use crate::resolve::resolve;
 
@@ -92,9 +93,19 @@ impl Place {
         Ok(if shared { SHARED } else { PRIVATE })
     }
 
+    /// The name and sort of the file system, if it is a known one.
+    pub(crate) fn system(&self) -> Option<(&'static str, Sort)> {
+        filesystem::by_number(i128::from(rustix::fs::statfs(&self.path).ok()?.f_type))
+    }
+
     /// Whether other machines may have the file open too, and the locks of this one's system mean nothing to them.
     pub(crate) fn is_remote(&self) -> bool {
-        rustix::fs::statfs(&self.path).is_ok_and(|system| is_network(i128::from(system.f_type)))
+        self.system().is_some_and(|(_, sort)| sort == Sort::Apart)
+    }
+
+    /// Whether certainly no other machine has it open.
+    pub(crate) fn is_local(&self) -> bool {
+        self.system().is_some_and(|(_, sort)| matches!(sort, Sort::Local | Sort::Passing | Sort::Layer))
     }
 
     /// The database file that the path leads to now.
@@ -115,11 +126,6 @@ impl Place {
         };
         Ok([find(&self.path)?, find(&self.log)?, find(&self.index)?])
     }
-}
-
-/// NFS, SMB in three generations, Ceph.
-pub(crate) fn is_network(kind: i128) -> bool {
-    [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400].contains(&(kind & 0xffff_ffff))
 }
 
 pub(crate) fn identify(path: &Path) -> io::Result<FileId> {

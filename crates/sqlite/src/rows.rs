@@ -51,9 +51,10 @@ pub(crate) fn delete(connection: &Connection, name: &str) -> rusqlite::Result<()
 pub(crate) fn sweep(connection: &Connection, now: LeaseTime) -> rusqlite::Result<()> {
     let sql = "DELETE FROM lock WHERE name IN (SELECT name FROM lock WHERE due <= ?1 ORDER BY due LIMIT ?2)";
     connection.prepare_cached(sql)?.execute((signed(now.millis()), SWEEP))?;
-    let sql = "DELETE FROM push WHERE id <= (SELECT max(id) FROM (SELECT id, at FROM push ORDER BY id LIMIT ?2) WHERE at < ?1)";
+    let sql = "DELETE FROM push WHERE id <= (SELECT max(id) FROM (SELECT id, at FROM push ORDER BY id LIMIT ?2) WHERE at < ?1 OR at > ?3)";
     let old = signed(now.millis()).saturating_sub(signed(NEWS_LIFE));
-    connection.prepare_cached(sql)?.execute((old, SWEEP))?;
+    // What is of a later time was written before a reboot.
+    connection.prepare_cached(sql)?.execute((old, SWEEP, signed(now.millis())))?;
     Ok(())
 }
 

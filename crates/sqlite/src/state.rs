@@ -3,14 +3,19 @@
 //! Every minted stamp is below `reserved`, and `reserved` is on disk before it is: after a power cut, when the last transactions may
 //! be gone, it is the floor.
 
-use bandog_core::time::RunId;
+use bandog_core::time::{LeaseTime, RunId};
 use rusqlite::Connection;
 
-use crate::host::BootId;
+use crate::host::{BootId, Host};
+use crate::place::Place;
+use crate::rows::{self, Loaded};
 
-/// How far ahead of the last stamp `reserved` is put: one synced write per minute of use. More would only make the stamps of the
-/// first minutes after a boot run further ahead of the clock.
+/// How far ahead of the clock `reserved` is put: one synced write per minute of use. More would only make the stamps of the first
+/// minutes after a boot run further ahead of the clock.
 const AHEAD: u64 = 60_000_000;
+/// And how far ahead of the last stamp, where stamps have run ahead of the clock and grow by one each. Little, so that a reserve taken
+/// again and again does not carry them away.
+const STEP: u64 = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
@@ -40,17 +45,35 @@ impl State {
         })
     }
 
-    /// Loads it inside a write transaction; in a boot that the file has not seen, everything in it is void.
-    pub(crate) fn enter(connection: &Connection, boot: BootId) -> rusqlite::Result<Self> {
+    /// Loads it inside a write transaction; nothing if another kernel uses the file.
+    ///
+    /// A boot id that the file has not seen may be a reboot's or an invention of a container's. Only a clock that has gone back proves
+    /// the reboot, and only where no other machine can have written: then everything in the file is void. Otherwise all stays, and
+    /// ends by the clock.
+    pub(crate) fn enter(connection: &Connection, visit: &Visit<'_>) -> rusqlite::Result<Option<Self>> {
         let mut state = Self::load(connection)?;
-        if state.boot != boot {
-            connection.execute_batch("DELETE FROM lock; DELETE FROM push")?;
-            state.boot = boot;
-            state.run = RunId(getrandom::u64().unwrap_or_else(|_| state.run.0.wrapping_add(1)));
-            state.highest = state.highest.max(state.reserved);
-            state.save(connection)?;
+        match (visit.boot, visit.before) {
+            (Some(boot), _) if boot == state.boot => {}
+            (Some(boot), Known::Boot(before)) if boot == before => return Ok(None),
+            (Some(boot), _) => {
+                if is_rebooted(connection, visit.place, visit.host.lease())? {
+                    connection.execute_batch("DELETE FROM lock; DELETE FROM push")?;
+                }
+                state.boot = boot;
+                state.run = RunId(getrandom::u64().unwrap_or_else(|_| state.run.0.wrapping_add(1)));
+                state.take_reserve(connection)?;
+            }
+            // It may be the first after a power cut.
+            (None, Known::Nothing) => state.take_reserve(connection)?,
+            (None, _) => {}
         }
-        Ok(state)
+        Ok(Some(state))
+    }
+
+    /// Goes on above every stamp that may ever have been minted.
+    fn take_reserve(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        self.highest = self.highest.max(self.reserved);
+        self.save(connection)
     }
 
     pub(crate) fn save(&self, connection: &Connection) -> rusqlite::Result<()> {
@@ -67,7 +90,45 @@ impl State {
     }
 
     /// Makes room above `stamp`.
-    pub(crate) fn reserve_above(&mut self, stamp: u64) {
-        self.reserved = self.reserved.max(stamp.saturating_add(AHEAD));
+    pub(crate) fn reserve_above(&mut self, stamp: u64, wall: u64) {
+        self.reserved = self.reserved.max(stamp.saturating_add(STEP)).max(wall.saturating_add(AHEAD));
     }
+}
+
+/// Who comes to the file.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) boot: Option<BootId>,
+    /// What its connection has found there before.
+    pub(crate) before: Known,
+    pub(crate) host: &'a dyn Host,
+    pub(crate) place: &'a Place,
+}
+
+/// What a connection knows of the boot in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    Nothing,
+    /// It has been there, without a boot id of its own.
+    Hidden,
+    /// It has been there, and this boot's id was in the file then.
+    Boot(BootId),
+}
+
+impl From<Option<BootId>> for Known {
+    fn from(boot: Option<BootId>) -> Self {
+        boot.map_or(Self::Hidden, Self::Boot)
+    }
+}
+
+/// Whether the clock of leases certainly began anew since the records were written: it stands before the time of one of them.
+pub(crate) fn is_rebooted(connection: &Connection, place: &Place, now: LeaseTime) -> rusqlite::Result<bool> {
+    let mut is_back = false;
+    if place.is_local() {
+        rows::walk(connection, "", |_, loaded| {
+            is_back = matches!(loaded, Loaded::Record(record) if record.seen() > now);
+            !is_back
+        })?;
+    }
+    Ok(is_back)
 }

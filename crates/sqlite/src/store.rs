@@ -14,11 +14,12 @@ use bandog_core::time::LeaseTime;
 use tokio::sync::oneshot;
 
 use crate::error;
-use crate::host::{Host, System};
+use crate::host::{BootId, Host, System};
 use crate::inboxes::Inboxes;
 use crate::lane::Lane;
 use crate::link::Link;
 use crate::place::{self, Place};
+use crate::state::{Known, Visit};
 use crate::watcher::Watch;
 use crate::worker::{Batch, Job};
 
@@ -125,6 +126,11 @@ impl SqliteStore {
 }
 
 impl Shared {
+    /// A visit to the file.
+    pub(crate) fn visit(&self, boot: Option<BootId>, before: Known) -> Visit<'_> {
+        Visit { boot, before, host: &*self.host, place: &self.place }
+    }
+
     /// Makes sure that a watcher runs. It may block, so workers call it.
     pub(crate) fn watch(&self) -> Result<(), StoreError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);

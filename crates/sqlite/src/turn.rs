@@ -31,55 +31,63 @@ pub(crate) struct Taken {
     pub(crate) others: Vec<InboxId>,
 }
 
-/// Why a turn failed, and whether it may have taken effect.
+/// Why a turn failed.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) outcome: Outcome,
-    pub(crate) error: rusqlite::Error,
+pub(crate) enum Failure {
+    /// SQLite says so; and whether it may have taken effect.
+    Sql { outcome: Outcome, error: rusqlite::Error },
+    /// Another kernel uses the file too.
+    Kernel,
 }
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        Self { outcome: Outcome::NotExecuted, error }
+        Self::Sql { outcome: Outcome::NotExecuted, error }
     }
 }
 
 /// Applies the calls in order, in one transaction.
-pub(crate) fn take(link: &mut Link, shared: &Shared, boot: BootId, calls: &[&Call]) -> Result<Taken, Failure> {
+pub(crate) fn take(link: &mut Link, shared: &Shared, boot: Option<BootId>, calls: &[&Call]) -> Result<Taken, Failure> {
     loop {
+        let before = link.known;
         let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut turn = Turn::begin(&transaction, shared, boot)?;
+        let state = State::enter(&transaction, &shared.visit(boot, before))?.ok_or(Failure::Kernel)?;
+        let mut turn = Turn::begin(&transaction, shared, state);
         let replies = calls.iter().map(|(name, op)| turn.apply(name, op)).collect::<rusqlite::Result<_>>()?;
         let highest = turn.state.highest;
         if !turn.state.is_covered() {
             // Nobody has seen these stamps: go back, make room above them, and begin again.
             drop(transaction);
-            reserve(link, boot, highest)?;
+            reserve(link, shared, boot, highest)?;
             continue;
         }
         let taken = turn.end(replies)?;
-        transaction.commit().map_err(|error| Failure { outcome: uncertain(&error), error })?;
+        transaction.commit().map_err(|error| Failure::Sql { outcome: uncertain(&error), error })?;
+        link.known = boot.into();
         shared.raise_floor(highest);
         return Ok(taken);
     }
 }
 
 /// Moves the reserved mark above `stamp`, on disk when it returns.
-fn reserve(link: &mut Link, boot: BootId, stamp: u64) -> rusqlite::Result<()> {
+fn reserve(link: &mut Link, shared: &Shared, boot: Option<BootId>, stamp: u64) -> Result<(), Failure> {
     link.connection.execute_batch("PRAGMA synchronous = FULL")?;
-    let written = write_reserved(link, boot, stamp);
+    let written = write_reserved(link, shared, boot, stamp);
     link.connection.execute_batch("PRAGMA synchronous = NORMAL")?;
     // Into the file itself as well: somebody may remove the log.
     link.checkpoint();
     written
 }
 
-fn write_reserved(link: &mut Link, boot: BootId, stamp: u64) -> rusqlite::Result<()> {
+fn write_reserved(link: &mut Link, shared: &Shared, boot: Option<BootId>, stamp: u64) -> Result<(), Failure> {
+    let before = link.known;
     let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut state = State::enter(&transaction, boot)?;
-    state.reserve_above(stamp);
+    let mut state = State::enter(&transaction, &shared.visit(boot, before))?.ok_or(Failure::Kernel)?;
+    state.reserve_above(stamp, shared.host.wall().micros());
     state.save(&transaction)?;
-    transaction.commit()
+    transaction.commit()?;
+    link.known = boot.into();
+    Ok(())
 }
 
 fn uncertain(error: &rusqlite::Error) -> Outcome {
@@ -99,14 +107,13 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn begin(connection: &'a Connection, shared: &'a Shared, boot: BootId) -> rusqlite::Result<Self> {
-        let loaded = State::enter(connection, boot)?;
+    fn begin(connection: &'a Connection, shared: &'a Shared, loaded: State) -> Self {
         let mut state = loaded.clone();
         // A file that was made anew knows less than we do.
         state.highest = state.highest.max(shared.floor());
         // Read under the write lock: the times of one file's transactions follow their order.
         let (lease, wall) = (shared.host.lease(), shared.host.wall().micros());
-        Ok(Self { connection, shared, loaded, state, lease, wall, effects: Vec::new(), others: Vec::new() })
+        Self { connection, shared, loaded, state, lease, wall, effects: Vec::new(), others: Vec::new() }
     }
 
     fn now(&self) -> Now {

@@ -15,7 +15,7 @@ use crate::link::Link;
 use crate::list;
 use crate::state::State;
 use crate::store::Shared;
-use crate::turn::{self, Call, Taken};
+use crate::turn::{self, Call, Failure, Taken};
 
 /// Calls in one transaction: enough to share its cost, few enough that others get their turn soon.
 const GROUP: usize = 256;
@@ -104,9 +104,10 @@ impl Worker {
             // A grant in a file that was removed meanwhile is worth nothing.
             Ok(_) if !link.is_current() => Err(error::replaced(&shared.place)),
             Ok(taken) => Ok(taken),
-            Err(failure) => {
-                self.give_up(&failure.error);
-                Err(error::explain(&shared.place, failure.outcome, failure.error))
+            Err(Failure::Kernel) => Err(error::another_kernel(&shared.place)),
+            Err(Failure::Sql { outcome, error }) => {
+                self.give_up(&error);
+                Err(error::explain(&shared.place, outcome, error))
             }
         }
     }

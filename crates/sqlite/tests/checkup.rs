@@ -6,7 +6,7 @@ mod child;
 mod common;
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -107,6 +107,31 @@ fn a_file_for_everybody_is_risky() {
     told(&examine(&directory.file()), "permissions", Fitness::Risky, "put files into");
     chmod(directory.path(), 0o1777);
     assert_eq!(ailing(&examine(&directory.file())), Vec::<&str>::new(), "there it cannot be replaced");
+}
+
+/// Only root can open what belongs to another user and to nobody else.
+#[test]
+fn a_database_of_another_user_is_risky() {
+    let directory = made();
+    if !is_root() {
+        return;
+    }
+    for ending in ["", "-wal", "-shm", "-bell"] {
+        let file = directory.path().join(format!("locks.db{ending}"));
+        if file.exists() {
+            chown(file, Some(65533), Some(65533)).unwrap();
+        }
+    }
+    let found = examine(&directory.file());
+    told(&found, "permissions", Fitness::Risky, "locks.db belongs to uid 65533, who may release any lock in it");
+    assert_eq!(ailing(&found), ["permissions"]);
+    assert_eq!(advises_a_command(&found), None);
+    chown(directory.file(), Some(0), Some(0)).unwrap();
+    chown(directory.path(), Some(65533), None).unwrap();
+    told(&examine(&directory.file()), "permissions", Fitness::Risky, "who may replace the files in it");
+    // Whoever shares with a group means it.
+    chmod(directory.path(), 0o2770);
+    assert_eq!(ailing(&examine(&directory.file())), Vec::<&str>::new());
 }
 
 #[test]

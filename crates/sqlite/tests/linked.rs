@@ -80,3 +80,30 @@ fn a_link_of_another_user_is_not_followed() {
         assert!(!victim.exists());
     }
 }
+
+/// The same for a directory on the way, and for a link that one of ours leads to.
+#[test]
+fn a_directory_that_is_a_link_of_another_user_is_not_followed() {
+    let directory = Directory::new();
+    let victim = directory.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    symlink(&victim, directory.path().join("theirs")).unwrap();
+    symlink("theirs/deeper", directory.path().join("ours")).unwrap();
+    if is_root() {
+        lchown(directory.path().join("theirs"), Some(65533), None).unwrap();
+        for path in ["theirs/locks.db", "theirs/new/locks.db", "ours/locks.db", "ours/../theirs/locks.db"] {
+            let error = SqliteStore::open(directory.path().join(path)).expect_err("a trap");
+            assert!(error.message.contains("theirs is a symbolic link of another user"), "{path}: {error}");
+        }
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_way_back_is_taken_from_where_a_link_leads() {
+    let directory = Directory::new();
+    fs::create_dir_all(directory.path().join("real/deep")).unwrap();
+    symlink("real/deep", directory.path().join("link")).unwrap();
+    let ann = Person::open(directory.path().join("link/../locks.db"));
+    assert_eq!(ann.store.path(), directory.path().join("real/locks.db"));
+}

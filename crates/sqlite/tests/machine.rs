@@ -223,7 +223,7 @@ impl Host for Remover {
     fn wall(&self) -> WallTime {
         self.0.wall()
     }
-    fn boot(&self) -> io::Result<BootId> {
+    fn boot(&self) -> io::Result<Option<BootId>> {
         self.0.boot()
     }
 }

@@ -14,7 +14,7 @@ use bandog_conformance::run::block_on;
 use bandog_conformance::{Bench, Terms};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Verdict};
-use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind};
+use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind, Unread, Unreadable};
 use bandog_sqlite::SqliteStore;
 use child::Child;
 use common::{Asleep, Directory, binary_for_everybody, is_root};
@@ -114,7 +114,11 @@ fn flipped_bytes_are_noticed() {
 /// Opens the file and reads all of it.
 fn use_it(path: &Path) -> Result<(), StoreError> {
     let store = SqliteStore::open(path)?;
-    block_on(store.list(Listing { limit: 1000, ..Listing::default() })).map(drop)
+    let page = block_on(store.list(Listing { limit: 1000, ..Listing::default() }))?;
+    match page.unread.first() {
+        Some(odd) => Err(StoreError::not_executed(StoreErrorKind::Unfit, format!("{} is {}", odd.name, odd.why))),
+        None => Ok(()),
+    }
 }
 
 #[test]
@@ -133,6 +137,16 @@ fn a_damaged_record_spoils_no_other() {
     assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unfit, Outcome::NotExecuted));
     assert!(error.message.contains(&names[0]), "{error}");
     assert!(replies[1].is_ok(), "{replies:?}");
+    let list = |limit, after| block_on(store.list(Listing { limit, after, ..Listing::default() })).unwrap();
+    let page = list(0, None);
+    assert_eq!(page.rows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [&names[1]]);
+    let odd = Unread { name: LockName::new(&*names[0]).unwrap(), why: Unreadable::Damaged };
+    assert_eq!(page.unread, std::slice::from_ref(&odd), "it is told, and not left out");
+    // It has a place in a page, and is told once.
+    let first = list(1, None);
+    assert_eq!((first.rows.len(), first.unread, first.next.as_ref()), (0, vec![odd], Some(&names[0])));
+    let second = list(1, first.next);
+    assert_eq!((second.rows.len(), second.unread.len(), second.next), (1, 0, None));
 }
 
 #[test]

@@ -3,11 +3,12 @@
 mod revoke;
 mod scan;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, RecordView};
-use bandog_core::store::Answer;
+use bandog_core::store::{Answer, Unread};
 
 pub use revoke::RevokeRequest;
 pub use scan::Scan;
@@ -38,6 +39,55 @@ pub struct LockInfo {
     pub record: RecordView,
 }
 
+/// A whole listing: a list of locks, and what could not be read.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let locks = bandog::Locks::connect("memory:").await?;
+/// let found = locks.list("*").await?;
+/// if found.is_empty() && found.unread.is_empty() {
+///     println!("no locks");
+/// }
+/// for odd in &found.unread {
+///     println!("{} is {}", odd.name, odd.why);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// The locks.
+    pub locks: Vec<LockInfo>,
+    /// What is there under names that match, and cannot be read: it may be locks that somebody holds.
+    pub unread: Vec<Unread>,
+}
+
+impl Deref for Listed {
+    type Target = [LockInfo];
+
+    fn deref(&self) -> &[LockInfo] {
+        &self.locks
+    }
+}
+
+impl IntoIterator for Listed {
+    type Item = LockInfo;
+    type IntoIter = std::vec::IntoIter<LockInfo>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.locks.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Listed {
+    type Item = &'a LockInfo;
+    type IntoIter = std::slice::Iter<'a, LockInfo>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.locks.iter()
+    }
+}
+
 impl Locks {
     /// Every lock that somebody holds or waits for and whose name matches the glob (`*`, `?`, `[a-z]`, `\` escapes).
     ///
@@ -54,10 +104,11 @@ impl Locks {
     /// assert_eq!(locks.list("order:*").await?.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub async fn list(&self, pattern: impl AsRef<str>) -> Result<Vec<LockInfo>, AdminError> {
-        let (mut pages, mut found) = (self.scan(pattern), Vec::new());
+    pub async fn list(&self, pattern: impl AsRef<str>) -> Result<Listed, AdminError> {
+        let (mut pages, mut found) = (self.scan(pattern), Listed::default());
         while let Some(page) = pages.next().await? {
-            found.extend(page);
+            found.locks.extend(page);
+            found.unread.extend_from_slice(pages.unread());
         }
         Ok(found)
     }

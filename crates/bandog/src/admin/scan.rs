@@ -1,7 +1,7 @@
 //! A listing in pages: bounded, and it can go on elsewhere.
 
 use bandog_core::pattern::Pattern;
-use bandog_core::store::Listing;
+use bandog_core::store::{Listing, Unread};
 
 use super::LockInfo;
 use crate::error::AdminError;
@@ -31,6 +31,7 @@ pub struct Scan {
     pattern: String,
     limit: usize,
     place: Place,
+    unread: Vec<Unread>,
 }
 
 /// Where the next page begins.
@@ -43,7 +44,7 @@ enum Place {
 
 impl Scan {
     pub(super) fn new(locks: Locks, pattern: &str) -> Self {
-        Self { locks, pattern: pattern.to_owned(), limit: 0, place: Place::Start }
+        Self { locks, pattern: pattern.to_owned(), limit: 0, place: Place::Start, unread: Vec::new() }
     }
 
     /// At most so many locks per page; zero, as at first, leaves it to the store.
@@ -92,6 +93,22 @@ impl Scan {
         }
     }
 
+    /// What the last page found under names that match, and could not read: another program's, another version's, damaged, or not for
+    /// this user. It may be locks that somebody holds.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let locks = bandog::Locks::connect("memory:").await?;
+    /// let mut pages = locks.scan("*");
+    /// while let Some(page) = pages.next().await? {
+    ///     println!("{} locks, and {} that cannot be read", page.len(), pages.unread().len());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
+    }
+
     /// The next page, or `None` after the last. A page may be empty although more follow: the store looks at so many of its
     /// keys for one page and no more.
     ///
@@ -113,12 +130,16 @@ impl Scan {
         let after = match &self.place {
             Place::Start => None,
             Place::After(cursor) => Some(cursor.clone()),
-            Place::End => return Ok(None),
+            Place::End => {
+                self.unread.clear();
+                return Ok(None);
+            }
         };
         Pattern::new(&*self.pattern).map_err(|error| self.locks.invalid(&self.pattern, error.into()))?;
         let query = Listing { pattern: Some(self.pattern.clone()), after, limit: self.limit };
         let page = self.locks.answer("listing", self.locks.handle.store.list(query)).await?;
         self.place = page.next.map_or(Place::End, Place::After);
+        self.unread = page.unread;
         Ok(Some(page.rows.into_iter().map(|(name, record)| LockInfo { name, record }).collect()))
     }
 }

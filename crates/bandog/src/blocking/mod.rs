@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use bandog_core::checkup::Checkup;
 
-use crate::admin::{LockInfo, RevokeRequest};
+use crate::admin::{Listed, LockInfo, RevokeRequest};
 use crate::config::{ConfigError, LockConfig};
 use crate::driver::{Health, JanitorStats};
 use crate::error::{AdminError, ShutdownError};
@@ -148,7 +148,7 @@ impl Locks {
     /// assert_eq!(locks.list("order:*")?.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn list(&self, pattern: impl AsRef<str>) -> Result<Vec<LockInfo>, AdminError> {
+    pub fn list(&self, pattern: impl AsRef<str>) -> Result<Listed, AdminError> {
         block_on(self.0.list(pattern))
     }
 

@@ -1,5 +1,7 @@
 //! A listing in pages, for threads: an iterator.
 
+use bandog_core::store::Unread;
+
 use crate::admin::{self as free, LockInfo};
 use crate::error::AdminError;
 
@@ -56,6 +58,19 @@ impl Scan {
     /// ```
     pub fn cursor(&self) -> Option<&str> {
         self.0.cursor()
+    }
+
+    /// As [`crate::Scan::unread`].
+    ///
+    /// ```
+    /// let locks = bandog::blocking::Locks::connect("memory:")?;
+    /// let mut pages = locks.scan("*");
+    /// pages.next();
+    /// assert!(pages.unread().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn unread(&self) -> &[Unread] {
+        self.0.unread()
     }
 }
 

@@ -9,6 +9,7 @@ use bandog_core::name::NameError;
 use bandog_core::pattern::PatternError;
 use bandog_core::renewal::RenewalError;
 use bandog_core::store::StoreErrorKind;
+use bandog_core::text::Harmless;
 
 use crate::error::{ErrorKind, store_kind};
 
@@ -73,7 +74,7 @@ pub enum ConfigError {
     /// An option nobody knows.
     #[error("there is no option {option:?}; there are {}", known.join(", "))]
     UnknownOption {
-        /// As given.
+        /// As given, unless it may hold a secret.
         option: String,
         /// What there is.
         known: &'static [&'static str],
@@ -83,7 +84,7 @@ pub enum ConfigError {
     BadValue {
         /// The option.
         option: String,
-        /// As given.
+        /// As given, unless it may hold a secret.
         value: String,
         /// What it should be.
         expected: &'static str,
@@ -91,7 +92,7 @@ pub enum ConfigError {
     /// A store URL that cannot be read.
     #[error("{url:?} names no store; there are {}", known.join(", "))]
     BadUrl {
-        /// As given, without its password.
+        /// Its scheme, if it is nearly one: the rest may hold a password.
         url: String,
         /// What there is.
         known: &'static [&'static str],
@@ -99,13 +100,13 @@ pub enum ConfigError {
     /// A store URL whose address cannot be read.
     #[error("{url:?} cannot be read: {reason}")]
     BadAddress {
-        /// As given, without its password.
+        /// Its scheme, if it is nearly one: the rest may hold a password.
         url: String,
         /// What is wrong with it.
         reason: String,
     },
     /// A store that could not be opened.
-    #[error("store {store} could not be opened: {message}")]
+    #[error("store {} could not be opened: {}", Harmless(store), Harmless(message))]
     Store {
         /// Which.
         store: String,

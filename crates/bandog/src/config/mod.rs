@@ -10,6 +10,7 @@ use bandog_core::backoff::Backoff;
 use bandog_core::lease::{Drift, Lease};
 use bandog_core::lock::{Recovery, Vigil};
 use bandog_core::renewal::{Every, RenewalPolicy, Terms};
+use bandog_core::text::{discreet, discreet_name};
 
 pub use builder::LockConfigBuilder;
 pub use error::ConfigError;
@@ -183,7 +184,7 @@ impl LockConfig {
     /// # Ok::<(), bandog::ConfigError>(())
     /// ```
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), ConfigError> {
-        let bad = |expected| ConfigError::BadValue { option: option.to_owned(), value: value.to_owned(), expected };
+        let bad = |expected| bad_value(option, value, expected);
         let duration = || duration(option, value);
         let number = || value.parse::<u32>().map_err(|_| bad("a whole number"));
         let yes_no = || value.parse::<bool>().map_err(|_| bad("true or false"));
@@ -208,7 +209,7 @@ impl LockConfig {
             "watchdog_period" => options.watchdog_period = duration()?,
             "retry_first" => options.retry.0 = duration()?,
             "retry_max" => options.retry.1 = duration()?,
-            _ => return Err(ConfigError::UnknownOption { option: option.to_owned(), known: OPTIONS }),
+            _ => return Err(unknown_option(option, OPTIONS)),
         }
         Ok(())
     }
@@ -246,11 +247,17 @@ impl LockConfig {
 
 /// Reads a duration that was given for an option.
 pub(crate) fn duration(option: &str, value: &str) -> Result<Duration, ConfigError> {
-    parse_duration(value).ok_or_else(|| ConfigError::BadValue {
-        option: option.to_owned(),
-        value: value.to_owned(),
-        expected: "a duration such as 30s, 1h30m or 0.5 (seconds)",
-    })
+    parse_duration(value).ok_or_else(|| bad_value(option, value, "a duration such as 30s, 1h30m or 0.5 (seconds)"))
+}
+
+/// An option with a wrong value, which may be the address of a store that ended up there.
+fn bad_value(option: &str, value: &str, expected: &'static str) -> ConfigError {
+    ConfigError::BadValue { option: option.to_owned(), value: discreet(value).to_owned(), expected }
+}
+
+/// An option that there is not; it may be a piece of a password.
+pub(crate) fn unknown_option(option: &str, known: &'static [&'static str]) -> ConfigError {
+    ConfigError::UnknownOption { option: discreet_name(option).to_owned(), known }
 }
 
 /// Reads a duration as options have it: `90s`, `1h30m`, `500ms`, or a number of seconds such as `0.5`.

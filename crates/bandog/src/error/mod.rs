@@ -13,6 +13,7 @@ use bandog_core::lock::LossReason;
 use bandog_core::name::LockName;
 use bandog_core::op::{Blocker, Refusal};
 use bandog_core::store::{StoreError, StoreErrorKind};
+use bandog_core::text::Harmless;
 
 use crate::config::ConfigError;
 
@@ -42,21 +43,21 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock {:?} ({})", self.lock, self.store)
+        write!(f, "lock {:?} ({})", self.lock, Harmless(&self.store))
     }
 }
 
 impl Place {
     /// What the store says, without the lock and the store that the message has named already.
-    pub(crate) fn words<'a>(&self, error: &'a StoreError) -> &'a str {
+    pub(crate) fn words<'a>(&self, error: &'a StoreError) -> Harmless<'a> {
         own_words(&self.store, Some(&self.lock), error)
     }
 }
 
-fn own_words<'a>(store: &str, lock: Option<&LockName>, error: &'a StoreError) -> &'a str {
-    let Some(words) = error.message.strip_prefix(store) else { return &error.message };
+fn own_words<'a>(store: &str, lock: Option<&LockName>, error: &'a StoreError) -> Harmless<'a> {
+    let Some(words) = error.message.strip_prefix(store) else { return Harmless(&error.message) };
     let about = lock.map(|lock| format!(", lock {lock:?}")).unwrap_or_default();
-    words.strip_prefix(&about).unwrap_or(words).trim_start_matches([':', ' '])
+    Harmless(words.strip_prefix(&about).unwrap_or(words).trim_start_matches([':', ' ']))
 }
 
 /// The holder that was in the way.
@@ -223,7 +224,7 @@ pub enum RunError {
 #[non_exhaustive]
 pub enum AdminError {
     /// A name, a glob or a reason that cannot be.
-    #[error("lock {lock:?} ({store}): nothing was asked of the store: {reason}")]
+    #[error("lock {lock:?} ({}): nothing was asked of the store: {reason}", Harmless(store))]
     Invalid {
         /// As given, shortened if it is very long.
         lock: String,
@@ -233,7 +234,7 @@ pub enum AdminError {
         reason: ConfigError,
     },
     /// The store failed.
-    #[error("store {store} failed while {doing}: {}", own_words(store, None, source))]
+    #[error("store {} failed while {doing}: {}", Harmless(store), own_words(store, None, source))]
     Store {
         /// The store, as it calls itself.
         store: Arc<str>,

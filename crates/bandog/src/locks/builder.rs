@@ -11,7 +11,7 @@ use bandog_core::lock::Settings;
 use bandog_core::store::Store;
 
 use crate::clock::Clock;
-use crate::config::{ConfigError, EVERY, LockConfig, OPTIONS, duration, variable};
+use crate::config::{ConfigError, EVERY, LockConfig, OPTIONS, duration, unknown_option, variable};
 use crate::driver::{Driver, Parts};
 use crate::memory::MemoryStore;
 use crate::signals::Grouping;
@@ -195,7 +195,7 @@ impl LocksBuilder {
             "unavailable_after" => self.settings.unavailable_after = duration(option, value)?,
             "label" => value.clone_into(&mut self.label),
             _ if OPTIONS.contains(&option) => self.defaults.set(option, value)?,
-            _ => return Err(ConfigError::UnknownOption { option: option.to_owned(), known: EVERY }),
+            _ => return Err(unknown_option(option, EVERY)),
         }
         Ok(self)
     }

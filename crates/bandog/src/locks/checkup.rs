@@ -55,6 +55,7 @@ impl LocksBuilder {
     pub async fn checkup(self, url: &str) -> Result<Checkup, ConfigError> {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
         match address.split_once(':') {
+            Some(("memory" | "sqlite", _)) if url::has_login(url) => Err(url::no_login(url)),
             Some(("memory", name)) => {
                 self.with(url::pairs(query))?.pace()?;
                 Ok(memory(name))

@@ -17,6 +17,7 @@ use crate::signals::{Events, ROOM, Signals};
 
 pub use builder::LocksBuilder;
 pub use checkup::checkup;
+pub use url::without_login;
 
 /// A client of one store. Cheap to clone; clones share everything.
 ///

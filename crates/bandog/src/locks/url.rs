@@ -3,6 +3,8 @@
 #[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 
+use bandog_core::text::HIDDEN;
+
 use crate::config::ConfigError;
 use crate::memory::MemoryStore;
 
@@ -27,6 +29,7 @@ impl LocksBuilder {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
         let options;
         (self, options) = match address.split_once(':') {
+            Some(("memory" | "sqlite", _)) if has_login(url) => return Err(no_login(url)),
             Some(("memory", "")) => (self.store(MemoryStore::new()), pairs(query)),
             Some(("memory", name)) => (self.store(MemoryStore::named(name)), pairs(query)),
             #[cfg(feature = "sqlite")]
@@ -82,10 +85,6 @@ fn file(path: &str) -> Result<bandog_sqlite::SqliteStore, ConfigError> {
 fn place(path: &str, home: Option<PathBuf>, default: impl Fn() -> Option<PathBuf>) -> Result<PathBuf, ConfigError> {
     if path.is_empty() {
         return default().ok_or(ConfigError::NoHome);
-    }
-    if path.starts_with("//") {
-        let (option, value) = ("sqlite".to_owned(), path.to_owned());
-        return Err(ConfigError::BadValue { option, value, expected: "a path: one colon, then the path, and no //" });
     }
     match path.strip_prefix("~/") {
         Some(rest) => Ok(home.filter(|home| home.is_absolute()).ok_or(ConfigError::NoHome)?.join(rest)),
@@ -147,12 +146,49 @@ pub(super) async fn at_home<F: Future<Output: Send + 'static>>(
     told.await.map_err(|_| ConfigError::Thread("it ended before it was connected".to_owned()))
 }
 
-// An address may carry a password.
+/// What may be shown of a URL that cannot be read: nowhere in it is certain to be no password. A word that is nearly a scheme is shown.
 pub(super) fn redacted(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-        _ => url.to_owned(),
+    let scheme = url.split(':').next().unwrap_or_default();
+    let is_word = scheme.len() <= 10 && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'+');
+    let is_near = ["mem", "sql", "red"].iter().any(|start| scheme.starts_with(start));
+    if is_word && is_near { format!("{scheme}:{HIDDEN}") } else { HIDDEN.to_owned() }
+}
+
+/// The URL of a store as another program may be given it: without user and password. Nothing if it cannot be read, as then nobody knows
+/// which part of it is the password.
+///
+/// ```
+/// assert_eq!(bandog::without_login("redis://ann:s3cret@host/2?lease=5s").as_deref(), Some("redis://host/2?lease=5s"));
+/// assert_eq!(bandog::without_login("sqlite:/srv/locks.db").as_deref(), Some("sqlite:/srv/locks.db"));
+/// assert_eq!(bandog::without_login("redis//:s3cret@host"), None);
+/// ```
+pub fn without_login(url: &str) -> Option<String> {
+    match url.split_once(':')? {
+        ("memory" | "sqlite", _) => Some(url.to_owned()).filter(|url| !has_login(url)),
+        #[cfg(feature = "redis")]
+        ("redis" | "rediss" | "redis+unix", _) => {
+            address(url).ok()?;
+            let (scheme, address) = url.split_once("://")?;
+            let end = address.find(['/', '?']).unwrap_or(address.len());
+            let (authority, rest) = address.split_at(end);
+            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            Some(format!("{scheme}://{host}{rest}"))
+        }
+        _ => None,
     }
+}
+
+/// Whether the address of a server stands where a path or a name belongs. A ? in it may be one of its password's.
+pub(super) fn has_login(url: &str) -> bool {
+    let rest = url.split_once(':').map_or(url, |(_, rest)| rest);
+    let login = || Some(rest.find(':')? < rest.rfind('@')?);
+    rest.starts_with("//") || rest.contains("://") || login().unwrap_or(false)
+}
+
+/// What stands behind `sqlite:` and `memory:` is printed, so it must hold no password.
+pub(super) fn no_login(url: &str) -> ConfigError {
+    let reason = "one colon, then a path or a name; no //, no user and no password".to_owned();
+    ConfigError::BadAddress { url: redacted(url), reason }
 }
 
 #[cfg(all(test, feature = "sqlite"))]
@@ -166,8 +202,6 @@ mod file_tests {
         assert_eq!(at("~/locks.db").unwrap(), PathBuf::from("/home/ann/locks.db"));
         assert_eq!(at("locks.db").unwrap(), PathBuf::from("locks.db"));
         assert_eq!(at("/var/locks.db").unwrap(), PathBuf::from("/var/locks.db"));
-        let error = at("//locks.db").unwrap_err();
-        assert_eq!(error.to_string(), r#"sqlite="//locks.db" is not a path: one colon, then the path, and no //"#);
         assert_eq!(place("~/x", None, || None), Err(ConfigError::NoHome));
         assert_eq!(place("", None, || None), Err(ConfigError::NoHome));
     }
@@ -176,6 +210,26 @@ mod file_tests {
 #[cfg(all(test, feature = "redis"))]
 mod server_tests {
     use super::*;
+
+    #[test]
+    fn a_url_is_passed_on_without_its_login() {
+        for (url, passed) in [
+            ("redis://host", Some("redis://host")),
+            ("redis://ann@host", Some("redis://host")),
+            ("rediss://ann:s3@cret@host:7/2?prefix=a", Some("rediss://host:7/2?prefix=a")),
+            ("redis+unix://:s3cret@/run/redis.sock?db=1", Some("redis+unix:///run/redis.sock?db=1")),
+            ("redis://:s3/cret@host", None),
+            ("redis://:s3cret@", None),
+            ("sqlite:", Some("sqlite:")),
+            ("sqlite:/srv/a@b.db", Some("sqlite:/srv/a@b.db")),
+            ("sqlite://:s3cret@h", None),
+            (":s3cret@host", None),
+            ("s3cret", None),
+        ] {
+            assert_eq!(without_login(url).as_deref(), passed, "{url}");
+        }
+    }
+
     use crate::error::ErrorKind;
 
     async fn refused(url: &str) -> ConfigError {

@@ -78,7 +78,7 @@ impl Records {
         let mut seen = matching.filter_map(|(name, record)| Some((name.clone(), record.peek(now)?)));
         let rows: Vec<_> = seen.by_ref().take(limit).collect();
         let next = seen.next().and_then(|_| rows.last().map(|(name, _)| name.to_string()));
-        Page { rows, next }
+        Page { rows, next, ..Page::default() }
     }
 
     // Goes round the names, a few at every operation.

@@ -16,6 +16,8 @@ use super::happening::Status;
 use super::tree::{self, Reaped};
 use super::{LAUNCH, launch};
 
+/// Where the locks are. What the command inherits of it has no password.
+const STORE: &str = "BANDOG_STORE";
 /// The pauses between two attempts to kill what is left: short for what was just forked, long for what cannot die.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -58,7 +60,12 @@ impl Ward {
         let Some((program, args)) = self.command.split_first().filter(|_| self.group.is_none()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let launcher = Command::new("/proc/self/exe")
+        let mut launcher = Command::new("/proc/self/exe");
+        match std::env::var(STORE).ok().and_then(|url| bandog::without_login(&url)) {
+            Some(url) => launcher.env(STORE, url),
+            None => launcher.env_remove(STORE),
+        };
+        let launcher = launcher
             .arg0("bandog")
             .arg(LAUNCH)
             .args(launch::args(getpid(), wrapper_group, program))

@@ -8,6 +8,8 @@ mod source;
 
 use std::cmp::Reverse;
 
+use bandog::LockName;
+use bandog::store::Unreadable;
 use serde_json::json;
 
 use self::choice::Choice;
@@ -49,7 +51,18 @@ pub(crate) async fn ls(args: &Ls, settings: &Settings) -> Result<Exit, Failure> 
     }
     listing.out.flush()?;
     listing.close(&source, args, &harmless(&locks.health().store));
-    Ok(Exit::Fine)
+    Ok(if source.unread.is_empty() { Exit::Fine } else { Exit::Incomplete })
+}
+
+/// What could not be read, in one line.
+fn unread(source: &Source) -> Option<String> {
+    let count: usize = source.unread.values().map(|(count, _)| count).sum();
+    let part = |(why, (count, name)): (&Unreadable, &(usize, LockName))| {
+        let more = if *count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        format!("{}{more}: {why}", harmless(name.as_str()))
+    };
+    let parts: Vec<String> = source.unread.iter().map(part).collect();
+    (count > 0).then(|| format!("{count} could not be read and may be held ({})", parts.join("; ")))
 }
 
 struct Listing {
@@ -112,13 +125,20 @@ impl Listing {
         let (printed, matched, after) = (self.printed, source.matched, source.cursor());
         if self.json {
             let (event, lock) = ("listed", &args.pattern);
-            let told = json!({ "event": event, "lock": lock, "locks": printed, "matched": matched, "after": after });
+            let mut told =
+                json!({ "event": event, "lock": lock, "locks": printed, "matched": matched, "after": after });
+            let odd = |(why, (count, name)): (&Unreadable, &(usize, LockName))| json!({ "why": why.as_str(), "count": count, "first": name.as_str() });
+            told["unread"] = source.unread.iter().map(odd).collect();
             return write(&format!("{told}\n"));
         }
         let is_all = args.pattern == "*" && !source.is_choosy();
+        if let Some(unread) = unread(source) {
+            write(&format!("bandog: {unread}\n"));
+        }
         let text = match after {
             Some(after) => format!("stopped after {printed}; go on with: {}", onward(std::env::args().skip(1), after)),
             None if matched > printed => format!("the first {printed} of {matched}; more with --limit"),
+            None if printed == 0 && !source.unread.is_empty() => return,
             None if printed == 0 && is_all => format!("no locks in {store}: nobody holds or waits for any"),
             None if printed == 0 => format!("no lock that somebody holds or waits for matches in {store}"),
             None => return,

@@ -1,6 +1,9 @@
 //! Where the rows of a listing come from: page after page of the store, less what is not wanted.
 
-use bandog::{AdminError, ErrorKind, LockInfo, Locks, Scan};
+use std::collections::BTreeMap;
+
+use bandog::store::Unreadable;
+use bandog::{AdminError, ErrorKind, LockInfo, LockName, Locks, Scan};
 
 use super::choice::Choice;
 use crate::entry::Entry;
@@ -14,6 +17,8 @@ pub(crate) struct Source {
     scan: Scan,
     /// Locks that were wanted so far.
     pub(crate) matched: usize,
+    /// What was found in the place of locks and could not be read: how many for each reason, and the first name.
+    pub(crate) unread: BTreeMap<Unreadable, (usize, LockName)>,
     is_over: bool,
 }
 
@@ -23,7 +28,7 @@ impl Source {
         if let Some(after) = after {
             scan = scan.after(after);
         }
-        Self { choice, scan, matched: 0, is_over: false }
+        Self { choice, scan, matched: 0, unread: BTreeMap::new(), is_over: false }
     }
 
     /// Whether every lock was seen.
@@ -59,6 +64,9 @@ impl Source {
             wanted.push(entry);
         }
         self.matched += wanted.len();
+        for odd in self.scan.unread() {
+            self.unread.entry(odd.why).or_insert_with(|| (0, odd.name.clone())).0 += 1;
+        }
         self.is_over = self.scan.cursor().is_none();
         Ok(Some(wanted))
     }

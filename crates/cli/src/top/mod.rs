@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         state.now = self.clock.now();
         let every = humantime::format_duration(self.args.looks.every).to_string();
         state.model.looks = self.eyes.ears.brief(&every);
-        state.model.beyond = lookout.beyond;
+        (state.model.beyond, state.model.unread) = (lookout.beyond, lookout.unread);
         state.model.see(lookout.sights(), events, (state.now, wall_micros()));
         state.settle();
     }

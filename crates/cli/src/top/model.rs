@@ -49,6 +49,8 @@ pub(crate) struct Model {
     pub(crate) events: VecDeque<Event>,
     /// Locks that are not looked at.
     pub(crate) beyond: usize,
+    /// What stands in the place of locks and could not be read.
+    pub(crate) unread: usize,
     /// Why the store could not be asked, if it could not.
     pub(crate) trouble: Option<String>,
     pub(crate) rate: Rate,
@@ -66,6 +68,7 @@ impl Model {
             alerts: Vec::new(),
             events: VecDeque::new(),
             beyond: 0,
+            unread: 0,
             trouble: None,
             rate: Rate::new(now),
             limits,
@@ -118,6 +121,7 @@ impl Model {
             "every_ms": millis(every),
             "locks": self.rows.len(),
             "unwatched": self.beyond,
+            "unread": self.unread,
             "holders": self.holders(),
             "waiters": self.waiters(),
             "changes_per_s": (self.rate.per_second(now) * 10.0).round() / 10.0,

@@ -31,6 +31,8 @@ pub(crate) struct Lookout {
     sights: BTreeMap<LockName, Sight>,
     /// Locks for which there was no room.
     pub(crate) beyond: usize,
+    /// What stands in the place of locks and could not be read.
+    pub(crate) unread: usize,
     looked: bool,
     /// Until then a notice of a lock with a crowd is left to the next look at all of them.
     rest: Moment,
@@ -40,7 +42,7 @@ impl Lookout {
     pub(crate) fn new(locks: Locks, pattern: &str, limit: usize) -> Self {
         let (pattern, clock) = (pattern.to_owned(), Clock::system());
         let rest = clock.now();
-        Self { locks, pattern, limit, clock, sights: BTreeMap::new(), beyond: 0, looked: false, rest }
+        Self { locks, pattern, limit, clock, sights: BTreeMap::new(), beyond: 0, unread: 0, looked: false, rest }
     }
 
     /// Looks at other locks from the next look on, which then tells nothing.
@@ -69,7 +71,7 @@ impl Lookout {
         // Without room, a lock that is new here may be old: what happened to it is not known.
         let tells = |known: bool, crowded: bool| known || !crowded;
         let crowded = self.beyond > 0;
-        let (mut found, beyond) = self.scan().await?;
+        let (mut found, beyond, unread) = self.scan().await?;
         self.ask_for_the_gone(&mut found).await?;
         let mut events = Vec::new();
         for (name, record) in found {
@@ -79,7 +81,7 @@ impl Lookout {
                 events.extend(changes);
             }
         }
-        (self.looked, self.beyond) = (true, beyond);
+        (self.looked, self.beyond, self.unread) = (true, beyond, unread);
         Ok(events)
     }
 
@@ -107,11 +109,12 @@ impl Lookout {
         self.sights.get(name).is_some_and(|sight| sight.record.queue > CROWD)
     }
 
-    /// Every lock in use for which there is room, and the number of the others.
-    async fn scan(&self) -> Result<(BTreeMap<LockName, Option<RecordView>>, usize), AdminError> {
-        let (mut found, mut new, mut beyond) = (BTreeMap::new(), 0, 0);
+    /// Every lock in use for which there is room, the number of the others, and of those that cannot be read.
+    async fn scan(&self) -> Result<(BTreeMap<LockName, Option<RecordView>>, usize, usize), AdminError> {
+        let (mut found, mut new, mut beyond, mut unread) = (BTreeMap::new(), 0, 0, 0);
         let mut pages = self.locks.scan(&self.pattern).limit(PAGE);
         while let Some(page) = pages.next().await? {
+            unread += pages.unread().len();
             for LockInfo { name, record, .. } in page {
                 let known = self.sights.contains_key(&name) || found.contains_key(&name);
                 if !known && self.sights.len() + new >= self.limit {
@@ -122,7 +125,7 @@ impl Lookout {
                 found.insert(name, Some(record));
             }
         }
-        Ok((found, beyond))
+        Ok((found, beyond, unread))
     }
 
     /// What is in use no more is not listed: the store may still know how it ended.

@@ -32,7 +32,7 @@ pub(crate) async fn watch(args: &Watch, settings: &Settings) -> Result<Exit, Fai
     let mut interrupts = Interrupts::new();
     let mut eyes = Eyes::open(&args.store, settings, "watch", (&args.pattern, &args.looks)).await?;
     let tell = Tell::new(&args.pattern, args.store.json);
-    let mut watching = Watching { tell, looks: args.looks.clone(), troubled: false, crowded: false };
+    let mut watching = Watching { tell, looks: args.looks.clone(), troubled: false, crowded: false, unread: 0 };
     watching.introduce(&eyes)?;
     watching.say_if_crowded(&eyes)?;
     let mut end = Box::pin(end(args.looks.lasting));
@@ -62,6 +62,8 @@ struct Watching {
     /// Whether the store did not answer the last time.
     troubled: bool,
     crowded: bool,
+    /// How many could not be read, as far as it was told.
+    unread: usize,
 }
 
 impl Watching {
@@ -95,6 +97,11 @@ impl Watching {
             self.tell.crowded(self.looks.limit, beyond)?;
         }
         self.crowded = beyond > 0;
+        let unread = eyes.lookout.unread;
+        if unread > self.unread {
+            self.tell.unread(unread)?;
+        }
+        self.unread = unread;
         Ok(())
     }
 }

@@ -63,6 +63,11 @@ impl Tell {
         self.beside("crowded", json!({ "limit": limit, "unwatched": beyond }), &words)
     }
 
+    pub(crate) fn unread(&mut self, count: usize) -> Result<(), Failure> {
+        let words = format!("{count} could not be read and may be held; bandog ls tells which and why");
+        self.beside("unread", json!({ "count": count }), &words)
+    }
+
     pub(crate) fn unanswered(&mut self, error: &AdminError) -> Result<(), Failure> {
         let words = format!("{error}; going on to look");
         self.beside("unanswered", json!({ "kind": error.kind().as_str(), "error": error.to_string() }), &words)

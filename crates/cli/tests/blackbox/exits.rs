@@ -26,6 +26,7 @@ codes! {
     "0": done_is_0 = done;
     "1": a_question_not_answered_with_yes_is_1 = declined;
     "1": a_store_that_is_not_fit_is_1 = unfit;
+    "1": a_listing_that_is_not_whole_is_1 = incomplete;
     "3": a_lock_that_is_not_there_is_3 = no_lock;
     "64": wrong_usage_is_64 = usage;
     "69": a_store_that_cannot_be_used_is_69 = unavailable;
@@ -91,6 +92,18 @@ fn declined(stage: &Stage) {
 fn unfit(stage: &Stage) {
     stage.write("letter.db", &"no database at all, but long enough to look at".repeat(40));
     stage.line(&format!("doctor --store {}", stage.url("letter.db"))).run().is(1).silent();
+}
+
+fn incomplete(stage: &Stage) {
+    for name in ["job", "other"] {
+        stage.line("acquire").arg(name).run().is(0);
+    }
+    let file = rusqlite::Connection::open(stage.path("locks.db")).unwrap();
+    file.execute("UPDATE lock SET record = zeroblob(8) WHERE name = 'job'", []).unwrap();
+    let told = stage.line("ls").run().is(1).says("bandog: 1 could not be read and may be held (job: damaged)");
+    assert!(told.out.contains("other"), "what can be read is shown: {told:?}");
+    let told = stage.line("ls --json").run().is(1).event("listed");
+    assert_eq!(told["unread"], serde_json::json!([{ "why": "damaged", "count": 1, "first": "job" }]));
 }
 
 fn no_lock(stage: &Stage) {

@@ -1,5 +1,6 @@
 //! `bandog ls`, `show` and `explain`: what they print, and cases for the table in `options`.
 
+use bandog_rig::Server;
 use serde_json::Value;
 
 use crate::stage::Stage;
@@ -170,6 +171,34 @@ pub(crate) fn explain_json(stage: &Stage, _: &str) {
 }
 
 #[test]
+fn what_a_listing_cannot_read_is_told() {
+    let Some(server) = Server::if_installed() else { return };
+    let stage = Stage::new();
+    let ls = |options: &str| stage.line("ls").words(options).env("BANDOG_STORE", &server.url());
+    ls("").run().is(0).says("no locks");
+    server.run::<()>("SADD lock:set member");
+    server.run::<()>("SET lock:plain somebody");
+    server.run::<()>("SET lock:other somebody");
+    let told = ls("").run().is(1).says("bandog: 3 could not be read and may be held (");
+    assert!(
+        told.err.contains(" and 2 more: of a type that no lock has)") && !told.err.contains("no locks"),
+        "{told:?}"
+    );
+    let told = ls("--json").run().is(1).event("listed");
+    assert_eq!((&told["locks"], told["unread"].as_array().unwrap().len()), (&0.into(), 1), "{told}");
+    assert_eq!((&told["unread"][0]["why"], &told["unread"][0]["count"]), (&"foreign".into(), &3.into()));
+    assert!(["set", "plain", "other"].contains(&told["unread"][0]["first"].as_str().unwrap()));
+    server.run::<()>("DEL lock:set lock:plain lock:other");
+    let locks = bandog::blocking::Locks::connect(&server.url()).unwrap();
+    assert_eq!(locks.list("*").unwrap().unread, []);
+    server.run::<()>("SADD lock:set member");
+    let _guard = locks.mutex("job").acquire().unwrap();
+    let listed = locks.list("*").unwrap();
+    assert_eq!((listed.len(), listed.unread.len(), listed.unread[0].why.as_str()), (1, 1, "foreign"));
+    assert!(ls("").run().is(1).out.contains("job"), "what can be read is shown");
+}
+
+#[test]
 fn a_listing_goes_on_where_names_have_odd_signs() {
     let stage = Stage::new();
     let names = [r"a\[x1", r"a\[x2", r"a\b1", "it's"];
@@ -182,7 +211,7 @@ fn a_listing_goes_on_where_names_have_odd_signs() {
         let Some((_, onward)) = outcome.err.split_once("go on with: bandog ") else { break };
         line = format!("{} {onward}", crate::stage::BANDOG);
     }
-    assert_eq!(seen, [r"a\\[x1", r"a\\[x2", r"a\\b1", "it's"], "each once, as they are shown");
+    assert_eq!(seen, names, "each once, as they are shown");
 }
 
 pub(crate) fn kind(stage: &Stage, _: &str) {

@@ -23,6 +23,7 @@ const FILTERS: &[(&str, &str)] = &[
     (r"(\S)   +", "$1  "),
     (r"\[ID\]  exclusive  \[HOST\]  \d+", "[ID]  exclusive  [HOST]  [PID]"),
     (r"\[ID\]  \[HOST\]  \d+", "[ID]  [HOST]  [PID]"),
+    (r#"the boot id (is the kernel|may be made up)[^"\n]*"#, "[BOOT]"),
 ];
 
 /// A holder, and two who wait for it, one of them fair.

@@ -32,7 +32,7 @@ pub(crate) fn store(stage: &Stage, sub: &str) {
     with(stage, sub, "", &[("BANDOG_STORE", &stage.url("third.db"))]).is(elsewhere(sub));
     with(stage, sub, &format!("--store {usual}"), &[("BANDOG_STORE", &other)]).is(here);
     let wrong = with(stage, sub, "--store carrier-pigeon:coop", &[]).is(64);
-    wrong.says("\"carrier-pigeon:coop\" names no store; there are ");
+    wrong.says("\"…\" names no store; there are ");
 }
 
 pub(crate) fn config(stage: &Stage, sub: &str) {

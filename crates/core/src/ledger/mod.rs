@@ -139,6 +139,11 @@ impl Record {
         self.expires
     }
 
+    /// The lease time of the last operation.
+    pub fn seen(&self) -> LeaseTime {
+        self.seen
+    }
+
     /// The last stamp minted for this lock; a store that forgets records keeps the highest of them all.
     pub fn last(&self) -> Stamp {
         self.last

@@ -100,9 +100,58 @@ impl super::Record {
             if waiter.claim.window.checked_mul(2).is_none() {
                 return Err(Damaged("a claim window without end"));
             }
+            // Granted, it would hold twice, with one lease end too many, which nobody could ever let go.
+            if self.holders.get(waiter.claim.id).is_some() {
+                return Err(Damaged("an id that both holds and waits"));
+            }
             *entries.entry(waiter.claim.inbox).or_default() += 1;
+        }
+        if self.upgrade.as_ref().is_some_and(|pending| self.queue.ahead(pending.waiter.claim.id).is_some()) {
+            return Err(Damaged("a claim that waits twice"));
         }
         let listed = self.queue.inboxes().map(|(inbox, alive)| (*inbox, alive.entries));
         if listed.eq(entries) { Ok(()) } else { Err(Damaged("an inbox whose entries do not add up")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::super::queue::Waiter;
+    use super::super::{Limits, Record};
+    use crate::holder::{Client, ClientId, Who};
+    use crate::lease::Lease;
+    use crate::mode::Mode;
+    use crate::op::{Claim, Op, Patience};
+    use crate::time::{LeaseTime, Now, RunId, WallTime};
+
+    fn claim(client: &Client) -> Claim {
+        Claim {
+            id: client.fresh(),
+            inbox: client.inbox(),
+            who: Arc::clone(client.who()),
+            mode: Mode::Exclusive,
+            lease: Lease::new(Duration::from_secs(30)).unwrap(),
+            window: Duration::from_secs(5),
+            fair: false,
+            patience: Patience::Queue,
+            not_after: LeaseTime::from_millis(60_000),
+            ballot: None,
+            after: None,
+        }
+    }
+
+    #[test]
+    fn an_id_that_both_holds_and_waits_is_refused() {
+        let client = Client::new(ClientId::from_random(7), Who::default());
+        let now = Now { lease: LeaseTime::from_millis(1000), wall: WallTime::from_micros(7), run: RunId(1) };
+        let (mut record, claim) = (Record::default(), claim(&client));
+        record.apply(&Limits::default(), now, &Op::Acquire(claim.clone()));
+        let read = |record: &Record| postcard::from_bytes::<Record>(&postcard::to_allocvec(record).unwrap());
+        assert_eq!(read(&record).as_ref(), Ok(&record));
+        record.queue.push(Waiter::new(&claim, now.wall), now.lease);
+        assert!(read(&record).is_err());
     }
 }

@@ -34,7 +34,8 @@ proptest! {
             }
             if let Ok(mut damaged) = restored(&bytes) {
                 for op in world.sent().iter().chain([&Op::Tend, &Op::Inspect]) {
-                    damaged.apply(&limits, world.now(), op);
+                    // To its end: whatever the bytes said, it comes to one.
+                    damaged.apply_and_tend(&limits, world.now(), op);
                 }
             }
             Ok(())

@@ -76,7 +76,7 @@ pub(super) fn tls(config: &RedisConfig) -> Remark {
 /// Whether somebody without a password gets in, and from where.
 pub(super) async fn login(patient: &Patient<'_>, said: &Said) -> Remark {
     let config = patient.config;
-    let us = config.user.as_deref().unwrap_or("default");
+    let us = config.login();
     match strangers_get_in(patient).await {
         Some(false) => LOGIN.fine(format!("a password is needed; we are {us}")),
         Some(true) => nobody_asks(config, said),

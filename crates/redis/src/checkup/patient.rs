@@ -87,7 +87,7 @@ impl<'a> Patient<'a> {
 
 /// The line that gives the user of this address a permission.
 pub(super) fn allow(config: &RedisConfig, rule: &str) -> String {
-    format!("ACL SETUSER {} {rule}", config.user.as_deref().unwrap_or("default"))
+    format!("ACL SETUSER {} {rule}", config.login())
 }
 
 pub(super) fn command(words: &[&str]) -> Command {

@@ -26,7 +26,7 @@ pub(super) async fn permissions(patient: &Patient<'_>, said: &Said) -> Remark {
     if let Some(Value::Array(words)) = answers.get(scripted) {
         missing.extend(words.iter().filter_map(word));
     }
-    let us = config.user.as_deref().unwrap_or("default");
+    let us = config.login();
     let unclear = answers.iter().find_map(|answer| match answer {
         Value::Error(text) if forbidden(answer).is_none() && !text.starts_with("NOSCRIPT") => Some(text),
         _ => None,
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn refusals_are_told_by_what_they_are_about() {
-        let config = RedisConfig::from_url("redis://ann@host?prefix=a:").unwrap().0;
+        let config = RedisConfig::from_url("redis://ann:pw@host?prefix=a:").unwrap().0;
         for (text, told) in [
             ("NOPERM this user has no permissions to run the 'script|load' command", "script|load"),
             ("NOPERM User ann has no permissions to access one of the keys used as arguments", "the keys a:*"),

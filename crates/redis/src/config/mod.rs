@@ -62,6 +62,24 @@ pub(crate) struct Tls {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(pub(crate) String);
 
+/// So many signs of a password in a row give it away.
+const PIECE: usize = 4;
+
+impl Secret {
+    /// What a server said, fit to be told: of a text that repeats the password, or a piece of it, only the word that says what sort of
+    /// error it is.
+    pub(crate) fn hide_in(&self, text: String) -> String {
+        let signs: Vec<char> = self.0.chars().collect();
+        let pieces: Vec<String> = signs.windows(PIECE.min(signs.len()).max(1)).map(String::from_iter).collect();
+        let gives_away = |text: &str| pieces.iter().any(|piece| text.contains(piece));
+        if !gives_away(&text) {
+            return text;
+        }
+        let word = text.split_whitespace().next().filter(|word| !gives_away(word)).unwrap_or("ERR");
+        format!("{word} (what else it said repeats the password)")
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
@@ -98,6 +116,16 @@ impl RedisConfig {
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
+    }
+
+    /// As whom the server knows us: a user without a password is not logged in.
+    pub(crate) fn login(&self) -> &str {
+        self.user.as_deref().filter(|_| self.password.is_some()).unwrap_or("default")
+    }
+
+    /// What the server said, without our password.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        self.password.as_ref().map_or_else(|| text.to_owned(), |password| password.hide_in(text.to_owned()))
     }
 
     pub(crate) fn keys(&self) -> Keys {

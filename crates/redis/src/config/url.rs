@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bandog_core::text::discreet;
 use percent_encoding::percent_decode_str;
 
 use bandog_core::format::Format;
@@ -15,7 +16,7 @@ pub const OPTIONS: &[&str] =
 
 const PORT: u16 = 6379;
 
-/// What is wrong with a URL. It carries no part of the URL that could hold a password.
+/// What is wrong with a URL. It carries no part of the URL that could hold a password, also where the password is not escaped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -30,21 +31,39 @@ pub enum UrlError {
     Value {
         /// The option.
         option: &'static str,
-        /// As given.
+        /// As given, unless it may hold a password.
         value: String,
         /// What it should be.
         expected: &'static str,
     },
 }
 
+/// What is most likely wrong where there is an @ behind the address.
+const STRAY_AT: &str =
+    "cannot be told from its password: in a password / is written %2f, ? is %3f, # is %23, and @ is %40";
+
+/// Whether there is an @ behind the host, so that what looks like a path or an option may be a piece of a password. The path of a
+/// socket may have one, if no colon is before it.
+fn has_stray_at(url: &str) -> bool {
+    let (scheme, address) = url.split_once("://").unwrap_or(("", url));
+    let Some((_, behind)) = address.split_once(['/', '?', '#']) else { return false };
+    let is_after_colon = || behind.rfind('@') > behind.find(':') && behind.contains(':');
+    behind.contains('@') && (scheme != "redis+unix" || is_after_colon())
+}
+
 impl RedisConfig {
     /// Reads `redis://[[user]:password@]host[:port][/db]`, `rediss://` alike for TLS, or
     /// `redis+unix://[[user]:password@]/path`, each with options behind a question mark. User, password, path and
-    /// the store's own options may be percent-encoded. Options that are not in [`OPTIONS`] are given back.
+    /// options may be percent-encoded. Options that are not in [`OPTIONS`] are given back.
     ///
     /// # Errors
     /// [`UrlError`] says what is wrong, without repeating the address.
     pub fn from_url(url: &str) -> Result<(Self, Vec<(String, String)>), UrlError> {
+        // Even if all could be read: the name of a host is printed, and might be the beginning of a password.
+        if has_stray_at(url) { Err(UrlError::Address(STRAY_AT)) } else { Self::read_url(url) }
+    }
+
+    fn read_url(url: &str) -> Result<(Self, Vec<(String, String)>), UrlError> {
         let (whole, query) = url.split_once('?').unwrap_or((url, ""));
         let (scheme, address) = whole.split_once("://").ok_or(UrlError::Scheme)?;
         if address.contains('#') {
@@ -72,7 +91,7 @@ impl RedisConfig {
             let (option, value) = pair.split_once('=').unwrap_or((pair, ""));
             match OPTIONS.iter().find(|known| **known == option) {
                 Some(option) => self.set(option, decoded(value)?)?,
-                None => rest.push((option.to_owned(), value.to_owned())),
+                None => rest.push((option.to_owned(), decoded(value)?)),
             }
         }
         if self.tls.cert.is_some() != self.tls.key.is_some() {
@@ -105,6 +124,7 @@ impl RedisConfig {
 }
 
 fn networked(tls: bool, authority: &str, path: &str) -> Result<RedisConfig, UrlError> {
+    const NO_DB: UrlError = UrlError::Address("has a path that is not the number of a database");
     const WRONG: UrlError = UrlError::Address("has no host, or a port that is no number from 1 to 65535");
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
@@ -121,7 +141,7 @@ fn networked(tls: bool, authority: &str, path: &str) -> Result<RedisConfig, UrlE
     let mut config = RedisConfig::new(if tls { Address::Tls(host, port) } else { Address::Tcp(host, port) });
     config.db = match path {
         "" => 0,
-        path => number("db", path)?,
+        path => path.parse::<u32>().map(i64::from).map_err(|_| NO_DB)?,
     };
     Ok(config)
 }
@@ -144,7 +164,7 @@ fn given(text: String) -> Option<String> {
 
 fn number(option: &'static str, value: &str) -> Result<i64, UrlError> {
     let expected = "the number of a database";
-    let wrong = || UrlError::Value { option, value: value.to_owned(), expected };
+    let wrong = || UrlError::Value { option, value: discreet(value).to_owned(), expected };
     value.parse::<u32>().map(i64::from).map_err(|_| wrong())
 }
 
@@ -157,7 +177,7 @@ fn flag(option: &'static str, value: String) -> Result<bool, UrlError> {
     match value.as_str() {
         "true" | "1" | "yes" | "" => Ok(true),
         "false" | "0" | "no" => Ok(false),
-        _ => Err(UrlError::Value { option, value, expected: "true or false" }),
+        _ => Err(UrlError::Value { option, value: discreet(&value).to_owned(), expected: "true or false" }),
     }
 }
 
@@ -165,7 +185,10 @@ fn duration(option: &'static str, value: String) -> Result<Duration, UrlError> {
     let seconds = || value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     match humantime::parse_duration(&value).ok().or_else(seconds) {
         Some(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(UrlError::Value { option, value, expected: "a duration such as 500ms or 2s, or seconds" }),
+        _ => {
+            let expected = "a duration such as 500ms or 2s, or seconds";
+            Err(UrlError::Value { option, value: discreet(&value).to_owned(), expected })
+        }
     }
 }
 

@@ -181,7 +181,7 @@ fn forbidden(config: &RedisConfig, missing: &[Value]) -> StoreError {
 /// A user who may use all keys, or all channels, cannot be given one more pattern: the server refuses the whole rule. So it has
 /// patterns only where the refusal is about them.
 pub(crate) fn rule(config: &RedisConfig, text: &str) -> String {
-    let user = config.user.as_deref().unwrap_or("default");
+    let user = config.login();
     let glob = String::from_utf8_lossy(&config.keys().glob()).into_owned();
     let start = glob.strip_suffix('*').unwrap_or(&glob);
     let keys = if text.contains(" key") { format!(" ~{glob}") } else { String::new() };
@@ -226,7 +226,7 @@ mod tests {
     use crate::script::Script;
 
     fn config() -> RedisConfig {
-        RedisConfig::from_url("redis://ann@host?prefix=a*:").unwrap().0
+        RedisConfig::from_url("redis://ann:pw@host?prefix=a*:").unwrap().0
     }
 
     fn facts(version: &str, role: &str, policy: &str) -> Result<Facts, StoreError> {

@@ -64,7 +64,7 @@ const OTHER: Row = row("ERR", StoreErrorKind::Unfit, Outcome::Unknown, "it refus
 
 fn judge(text: &str) -> &'static Row {
     let word = text.split_whitespace().next().unwrap_or_default();
-    if text.contains("user executing the script") || text.contains("ACL failure in script") {
+    if is_of_permission(text) {
         return &IN_SCRIPT;
     }
     if text.starts_with("ERR max number of clients reached") {
@@ -78,6 +78,11 @@ fn newer(text: &str) -> Option<u8> {
     text.strip_prefix("NEWFORMAT ")?.split_whitespace().next()?.parse().ok()
 }
 
+/// Whether a script was refused a permission.
+pub(crate) fn is_of_permission(text: &str) -> bool {
+    text.contains("user executing the script") || text.contains("ACL failure in script")
+}
+
 /// The server answered with an error.
 pub(crate) fn refused(config: &RedisConfig, lock: Option<&LockName>, text: &str) -> StoreError {
     let Row { kind, outcome, says, .. } = *judge(text);
@@ -89,7 +94,7 @@ pub(crate) fn refused(config: &RedisConfig, lock: Option<&LockName>, text: &str)
     };
     let message = match newer(text) {
         Some(number) => format!("{config}{about}: {}", Format::unknown("its record", number)),
-        None => format!("{config}{about}: {says} ({text}){advice}"),
+        None => format!("{config}{about}: {says} ({}){advice}", config.quoted(text)),
     };
     StoreError { kind, outcome, message, source: None }
 }
@@ -125,7 +130,7 @@ pub(crate) fn unheard(config: &RedisConfig, broken: Broken) -> StoreError {
         Broken::Refused(text) if text.starts_with("NOPERM") => text,
         broken => return unreached(config, broken),
     };
-    let user = config.user.as_deref().unwrap_or("default");
+    let (user, text) = (config.login(), config.quoted(&text));
     let start = String::from_utf8_lossy(&config.keys().glob_start()).into_owned();
     let rule = format!("allow it with: ACL SETUSER {user} &{start}release:* +psubscribe");
     let message = format!("{config}: this user may not hear notices ({text}); {rule}");

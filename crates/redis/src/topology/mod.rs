@@ -7,6 +7,6 @@ mod lane;
 mod link;
 
 pub(crate) use checks::{OLDEST, judge_probe, probe, random, rule};
-pub(crate) use classify::{cut, refused, unheard, unreached, unreadable};
+pub(crate) use classify::{cut, is_of_permission, refused, unheard, unreached, unreadable};
 pub(crate) use lane::{Answered, Lane, Sent};
 pub(crate) use link::{Link, load};

@@ -61,11 +61,11 @@ impl Route {
         // Only now: a server that turns us away says so unasked, and that is to be heard as an answer.
         drop(tokio::spawn(driver));
         if let Value::Error(text) = greeted.await?.one() {
-            return Err(unwelcome(text));
+            return Err(self.unwelcome(text));
         }
         match selected {
             Some(selected) => match selected.await?.one() {
-                Value::Error(text) => Err(Broken::Refused(text)),
+                Value::Error(text) => Err(self.unwelcome(text)),
                 _ => Ok(wire),
             },
             None => Ok(wire),
@@ -99,17 +99,19 @@ impl Route {
         hello.arg("SETNAME").arg(name).into()
     }
 
+    // Servers before 6.0 do not know the word. Others may repeat what they were given.
+    fn unwelcome(&self, text: String) -> Broken {
+        if text.starts_with("ERR unknown command") {
+            return Broken::Garbage("it does not speak RESP3");
+        }
+        Broken::Refused(match &self.password {
+            Some(password) => password.hide_in(text),
+            None => text,
+        })
+    }
+
     fn select(&self) -> Option<Packed> {
         (self.db != 0).then(|| Command::new("SELECT").arg(self.db.to_string()).into())
-    }
-}
-
-// Servers before 6.0 do not know the word.
-fn unwelcome(text: String) -> Broken {
-    if text.starts_with("ERR unknown command") {
-        Broken::Garbage("it does not speak RESP3")
-    } else {
-        Broken::Refused(text)
     }
 }
 

@@ -135,6 +135,49 @@ fn what_is_no_redis_is_refused() {
 }
 
 #[test]
+fn a_server_that_repeats_the_password_is_not_quoted() {
+    if_possible(async {
+        for greeting in [
+            "-ERR wrong arguments: '3' 'AUTH' 'ann' 's3cretplanted'\r\n",
+            "-WRONGPASS no user ann with s3cretpla...\r\n",
+            "-DENIED tplanted\r\n",
+            "-s3cretplanted\r\n",
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                // It must have been asked.
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream.write_all(greeting.as_bytes()).await;
+            });
+            let error = refused(&format!("redis://ann:s3cretplanted@{address}")).await;
+            let shown = format!("{error} {error:?}");
+            assert!(!["s3cr", "cret", "plan", "nted"].iter().any(|piece| shown.contains(piece)), "{shown}");
+            if greeting.starts_with("-WRONGPASS") {
+                assert_eq!(error.kind, StoreErrorKind::Denied, "what sort it is can still be told");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_a_server_says_drives_no_terminal() {
+    if_possible(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all("-ERR \x1b]0;owned\x07\x1b[2J\u{202e}nothing\r\n".as_bytes()).await;
+        });
+        let error = refused(&url).await;
+        assert!(error.message.contains("\\u{1b}[2J\\u{202e}nothing"), "{error}");
+        assert!(!error.message.contains(|sign: char| sign.is_control() || sign == '\u{202e}'), "{error:?}");
+    });
+}
+
+#[test]
 fn a_server_that_says_nothing_is_given_up() {
     if_possible(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -11,19 +11,19 @@ use rustix::fs::inotify;
 
 use crate::busy::monotonic;
 use crate::error;
-use crate::host::{Host, System};
+use crate::host::{self, Host, System};
 use crate::place::Place;
 
 pub(super) const SYNCING: Check =
     Check::new("syncing", "about once a minute of use a small write is synced, and calls wait for it");
 pub(super) const WAKING: Check =
     Check::new("waking", "waiters in other processes are woken by inotify; without it they look every 10 ms");
-pub(super) const BOOT: Check = Check::new("boot", "leases end with the boot: without its id they would outlive it");
+pub(super) const BOOT: Check =
+    Check::new("boot", "leases end with the boot; where its id cannot be trusted they are waited out after a reboot");
 pub(super) const CLOCK: Check =
     Check::new("clock", "leases are counted on the time since boot, which must be the same for all who share the file");
 
 const SYNCS: u32 = 5;
-const OFFSETS: &str = "/proc/self/timens_offsets";
 
 /// Nothing where there is no directory yet.
 pub(super) fn syncing(place: &Place, pace: &Pace) -> Option<Remark> {
@@ -75,45 +75,26 @@ pub(super) fn waking() -> Remark {
 
 pub(super) fn boot() -> Remark {
     match System::default().boot() {
-        Ok(_) => BOOT.fine("the boot has an id"),
+        Ok(Some(_)) => BOOT.fine("the boot id is the kernel's own: what is left from before a reboot is void"),
+        Ok(None) => BOOT.fine("the boot id may be made up (something is mounted over it, or the kernel is older than 5.8): after a reboot leases are waited out"),
         Err(error) => BOOT.wrong(error::no_boot(error).message).change("mount /proc"),
     }
 }
 
 pub(super) fn clock() -> Remark {
-    judge_offsets(std::fs::read_to_string(OFFSETS).ok().as_deref())
-}
-
-/// A time namespace has its own time since boot. Kernels without them have no such file.
-fn judge_offsets(offsets: Option<&str>) -> Remark {
-    let boottime = offsets.and_then(|text| text.lines().find_map(|line| line.trim().strip_prefix("boottime")));
-    let moved = boottime.is_some_and(|rest| rest.split_whitespace().any(|number| number != "0"));
-    if moved {
-        return CLOCK
-            .risky("this process is in a time namespace, with another time since boot")
-            .change("share the file only with processes in the same time namespace");
+    match host::ahead() {
+        Ok(0) => CLOCK.fine("leases are counted on CLOCK_BOOTTIME, which never steps"),
+        Ok(ahead) => CLOCK.fine(format!(
+            "leases are counted on the kernel's CLOCK_BOOTTIME; {} s are taken off, by which this time namespace is ahead",
+            ahead / 1_000_000
+        )),
+        Err(error) => CLOCK.wrong(error::no_boot(error).message).change("mount /proc, and start bandog anew"),
     }
-    CLOCK.fine("leases are counted on CLOCK_BOOTTIME, which never steps")
 }
 
 #[cfg(test)]
 mod tests {
-    use bandog_core::checkup::Fitness;
-
     use super::*;
-
-    #[test]
-    fn a_time_namespace_is_told() {
-        assert_eq!(judge_offsets(None).fitness, Fitness::Fine);
-        assert_eq!(
-            judge_offsets(Some("monotonic           0         0\nboottime            0         0\n")).fitness,
-            Fitness::Fine
-        );
-        assert_eq!(
-            judge_offsets(Some("monotonic           0         0\nboottime        86400         0\n")).fitness,
-            Fitness::Risky
-        );
-    }
 
     #[test]
     fn nothing_stays_of_the_file_that_is_synced() {

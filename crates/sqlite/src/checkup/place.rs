@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bandog_core::checkup::{Check, Remark};
+use rustix::process::geteuid;
 
 use super::shell::quoted;
 use super::system;
@@ -27,6 +28,11 @@ const PRIVATE: &str = "give bandog another path: sqlite:PATH in a directory that
 const SHARE: &str =
     "give bandog another path: sqlite:PATH; if this is its file, share it with a group, see docs/sqlite.md";
 
+const THEIRS: &str =
+    "give bandog another path: sqlite:PATH in a directory of your own, or share it with a group, see docs/sqlite.md";
+
+/// Their group may write to them.
+const SHARED_BY_GROUP: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const OTHERS_READ: u32 = 0o004;
 /// In such a directory files are removed by their owners only.
@@ -82,6 +88,9 @@ pub(super) fn permissions(place: &Place, owner: Option<&rusqlite::Result<Owner>>
         let paths: Vec<String> = open.iter().map(|(path, _)| quoted(path)).collect();
         return Some(remark.change(if is_ours { format!("chmod o-rwx {}", paths.join(" ")) } else { PRIVATE.into() }));
     }
+    if let Some(stranger) = stranger(place) {
+        return Some(PERMISSIONS.risky(stranger).change(THEIRS));
+    }
     let directory = place.directory();
     let mode = directory.metadata().map_or(0, |directory| directory.mode() & 0o7777);
     if mode & OTHERS_WRITE > 0 && (mode & STICKY == 0 || !place.path().exists()) {
@@ -89,6 +98,18 @@ pub(super) fn permissions(place: &Place, owner: Option<&rusqlite::Result<Owner>>
         return Some(PERMISSIONS.risky(saw).change(PRIVATE));
     }
     Some(PERMISSIONS.fine(who(place)))
+}
+
+/// Somebody else who may read, change and replace the file, and shares it with no group: whose locks are they?
+fn stranger(place: &Place) -> Option<String> {
+    let told = |path: &Path, what: &str| {
+        let seen = path.metadata().ok()?;
+        let is_shared = seen.mode() & SHARED_BY_GROUP > 0;
+        let is_other = seen.uid() != 0 && seen.uid() != geteuid().as_raw();
+        let owner = ailment::user(seen.uid());
+        (is_other && !is_shared).then(|| format!("{} belongs to {owner}, who may {what}", path.display()))
+    };
+    told(place.path(), "release any lock in it").or_else(|| told(place.directory(), "replace the files in it"))
 }
 
 fn open_to_others(path: &Path) -> Option<(&Path, u32)> {

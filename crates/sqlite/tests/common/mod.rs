@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bandog_conformance::Passage;
@@ -89,12 +89,13 @@ pub(crate) struct Machine {
     lease: AtomicU64,
     wall: AtomicU64,
     boot: AtomicU64,
+    is_hidden: AtomicBool,
 }
 
 impl Machine {
     pub(crate) fn new() -> Arc<Self> {
         let (lease, wall) = (AtomicU64::new(1_000_000), AtomicU64::new(1_767_225_600_000_000));
-        Arc::new(Self { lease, wall, boot: AtomicU64::new(1) })
+        Arc::new(Self { lease, wall, boot: AtomicU64::new(1), is_hidden: AtomicBool::new(false) })
     }
 
     /// Lets time pass on both clocks.
@@ -112,6 +113,16 @@ impl Machine {
     pub(crate) fn reboot(&self) {
         self.boot.fetch_add(1, Ordering::SeqCst);
         self.lease.store(5_000, Ordering::SeqCst);
+    }
+
+    /// Gives the boot another name, and nothing else.
+    pub(crate) fn rename_boot(&self) {
+        self.boot.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// From now on the boot has no name that can be trusted.
+    pub(crate) fn hide_boot(&self) {
+        self.is_hidden.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn settings(self: &Arc<Self>) -> Settings {
@@ -132,8 +143,9 @@ impl Host for Machine {
         WallTime::from_micros(self.wall.load(Ordering::SeqCst))
     }
 
-    fn boot(&self) -> io::Result<BootId> {
-        Ok(BootId(self.boot.load(Ordering::SeqCst).into()))
+    fn boot(&self) -> io::Result<Option<BootId>> {
+        let boot = BootId(self.boot.load(Ordering::SeqCst).into());
+        Ok((!self.is_hidden.load(Ordering::SeqCst)).then_some(boot))
     }
 }
 

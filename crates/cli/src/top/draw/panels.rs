@@ -42,6 +42,9 @@ fn second(state: &State, width: usize, brush: Brush) -> Line<'static> {
         let locks = if model.beyond == 1 { "lock" } else { "locks" };
         spans.push((Ink::Risky, format!("{} more {locks} not shown (--limit)  ", model.beyond)));
     }
+    if model.unread > 0 {
+        spans.push((Ink::Risky, format!("{} cannot be read (bandog ls)  ", model.unread)));
+    }
     let reverse = if state.reverse { ", reversed" } else { "" };
     spans.push((Ink::Faint, format!("{}  by {}{reverse}  ", harmless(&model.pattern), state.order.word())));
     spans.push((Ink::Faint, model.looks.clone()));
