@@ -25,6 +25,8 @@ pub enum Fault {
     LoseReply,
     /// It is executed, half of the reply arrives, and the connection is cut.
     TearReply,
+    /// It is executed, so many bytes of the reply arrive, and then the connection is cut or silent.
+    EndReply(usize, End),
     /// It and all behind it wait for [`Proxy::let_go`].
     HoldRequest,
     /// Its reply and all behind it wait for [`Proxy::let_go`].
@@ -37,6 +39,23 @@ pub enum Fault {
     Ghost,
     /// It arrives, and once more with [`Proxy::haunt`].
     Twice,
+}
+
+/// What becomes of a connection that has brought so many bytes of replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It is cut.
+    Cut,
+    /// Nothing comes any more, and it stays open.
+    Silence,
+}
+
+/// The end of every connection from one on, counted from 0.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    from: usize,
+    bytes: usize,
+    how: End,
 }
 
 /// A way to a server that can be made worse.
@@ -55,6 +74,8 @@ struct State {
     deaf: Mutex<bool>,
     swallowed: Mutex<usize>,
     connections: Mutex<usize>,
+    ending: Mutex<Option<Ending>>,
+    replies: Mutex<Vec<(String, usize)>>,
     go: Notify,
 }
 
@@ -78,13 +99,19 @@ impl Proxy {
             deaf: Mutex::default(),
             swallowed: Mutex::default(),
             connections: Mutex::default(),
+            ending: Mutex::default(),
+            replies: Mutex::default(),
             go: Notify::new(),
         });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                *shared.connections.lock().unwrap() += 1;
-                tokio::spawn(carry(Arc::clone(&shared), client));
+                let number = {
+                    let mut connections = shared.connections.lock().unwrap();
+                    *connections += 1;
+                    *connections - 1
+                };
+                tokio::spawn(carry(Arc::clone(&shared), client, number));
             }
         });
         Self { port, state }
@@ -119,6 +146,22 @@ impl Proxy {
     /// How often somebody connected.
     pub fn connections(&self) -> usize {
         *self.state.connections.lock().unwrap()
+    }
+
+    /// Ends every connection, from the one with this number on, when it has brought so many bytes of replies. Those that are open and
+    /// have brought as many end with the next one.
+    pub fn end_after(&self, from: usize, bytes: usize, how: End) {
+        *self.state.ending.lock().unwrap() = Some(Ending { from, bytes, how });
+    }
+
+    /// Ends no connection that has not ended yet.
+    pub fn mend(&self) {
+        *self.state.ending.lock().unwrap() = None;
+    }
+
+    /// The replies so far, on whichever connection: to what, and how long.
+    pub fn replies(&self) -> Vec<(String, usize)> {
+        self.state.replies.lock().unwrap().clone()
     }
 
     /// Lets the one thing that is held, or about to be, go on.
@@ -157,6 +200,12 @@ impl Proxy {
 }
 
 impl State {
+    /// How many bytes more a connection brings that has brought so many, and what comes then.
+    fn room(&self, number: usize, brought: usize) -> Option<(usize, End)> {
+        let ending = self.ending.lock().unwrap().filter(|ending| number >= ending.from)?;
+        Some((ending.bytes.saturating_sub(brought), ending.how))
+    }
+
     fn plan_for(&self, name: &str) -> Option<Fault> {
         self.seen.lock().unwrap().push(name.to_owned());
         let mut plans = self.plans.lock().unwrap();
@@ -167,19 +216,20 @@ impl State {
     }
 }
 
-async fn carry(state: Arc<State>, client: TcpStream) {
+async fn carry(state: Arc<State>, client: TcpStream, number: usize) {
     let Ok(server) = UnixStream::connect(&state.upstream).await else { return };
     client.set_nodelay(true).unwrap();
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let expected = Arc::new(Mutex::new(VecDeque::new()));
     let there = requests(Arc::clone(&state), from_client, to_server, Arc::clone(&expected));
-    let back = replies(state, from_server, to_client, expected);
+    let back = replies(state, from_server, to_client, expected, number);
     // Either way's end is the end of both.
     tokio::select! { () = there => {}, () = back => {} }
 }
 
-type Expected = Arc<Mutex<VecDeque<Option<Fault>>>>;
+/// What was asked, and what is to happen to the reply.
+type Expected = Arc<Mutex<VecDeque<(String, Option<Fault>)>>>;
 
 async fn requests(
     state: Arc<State>,
@@ -191,7 +241,8 @@ async fn requests(
     while matches!(client.read_buf(&mut buffer).await, Ok(read) if read > 0) {
         while let Some(length) = frame(&buffer) {
             let request: Vec<u8> = buffer.drain(..length).collect();
-            let fault = state.plan_for(&name(&request));
+            let name = name(&request);
+            let fault = state.plan_for(&name);
             let mut rest = &request[..];
             match fault {
                 Some(Fault::LoseRequest) => return,
@@ -210,7 +261,7 @@ async fn requests(
                 }
                 _ => {}
             }
-            expected.lock().unwrap().push_back(fault);
+            expected.lock().unwrap().push_back((name, fault));
             if server.write_all(rest).await.is_err() {
                 return;
             }
@@ -223,8 +274,9 @@ async fn replies(
     mut server: impl AsyncReadExt + Unpin,
     mut client: impl AsyncWriteExt + Unpin,
     expected: Expected,
+    number: usize,
 ) {
-    let mut buffer = Vec::new();
+    let (mut buffer, mut brought) = (Vec::new(), 0);
     while matches!(server.read_buf(&mut buffer).await, Ok(read) if read > 0) {
         while let Some(length) = frame(&buffer) {
             let reply: Vec<u8> = buffer.drain(..length).collect();
@@ -235,8 +287,14 @@ async fn replies(
                     continue;
                 }
             } else {
-                let fault = expected.lock().unwrap().pop_front().flatten();
+                let (name, fault) = expected.lock().unwrap().pop_front().unwrap_or_default();
+                state.replies.lock().unwrap().push((name, length));
                 match fault {
+                    Some(Fault::EndReply(bytes, how)) => {
+                        // Whether they get there or not: this is the end.
+                        drop(client.write_all(&reply[..bytes.min(length)]).await);
+                        return end(how).await;
+                    }
                     Some(Fault::LoseReply) => return,
                     Some(Fault::TearReply) => return drop(client.write_all(&reply[..length / 2]).await),
                     Some(Fault::HoldReply) => state.go.notified().await,
@@ -251,10 +309,25 @@ async fn replies(
                     _ => {}
                 }
             }
+            match state.room(number, brought) {
+                Some((room, how)) if room <= length => {
+                    // Whether it gets there or not: this is the end.
+                    drop(client.write_all(&reply[..room]).await);
+                    return end(how).await;
+                }
+                _ => brought += length,
+            }
             if client.write_all(rest).await.is_err() {
                 return;
             }
         }
+    }
+}
+
+async fn end(how: End) {
+    match how {
+        End::Cut => {}
+        End::Silence => std::future::pending().await,
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `driver` | the task that reads, and writes what callers left to it |
 //! | `awake` | whether it stays awake for an answer |
 //! | `route`, `socket`, `tls` | the way to a server: address, login, certificates, and the stream |
+//! | `deadline` | how long an opening may take, and the step at which it ended |
 //! | `broken` | why there is no answer |
 //!
 //! # Invariants
@@ -28,6 +29,7 @@ mod awake;
 mod broken;
 mod bundle;
 mod command;
+mod deadline;
 mod driver;
 mod reply;
 mod route;
@@ -39,6 +41,7 @@ mod tls;
 pub(crate) use broken::Broken;
 pub(crate) use bundle::{Loose, Row, untie};
 pub(crate) use command::{Command, Frame, Packed};
+pub(crate) use deadline::{Deadline, Step, Unopened};
 pub(crate) use driver::{Ear, Heard};
 pub(crate) use reply::{Parser, Told};
 pub(crate) use route::Route;
