@@ -105,18 +105,20 @@ impl fmt::Debug for Notices {
     }
 }
 
-fn hear(start: &str, sender: &Mutex<Option<Sender<Notice>>>, heard: Heard) {
+/// Whether it is a notice, or the end.
+fn hear(start: &str, sender: &Mutex<Option<Sender<Notice>>>, heard: Heard) -> bool {
     let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
     match heard {
         // Without a sender the receiver is told that it is over.
         Heard::Gone => *sender = None,
         Heard::Matched(data) => {
-            let notice = read(start, data);
+            let Some(notice) = read(start, data) else { return false };
             // Full, or nobody there: a notice may be lost.
-            notice.zip(sender.as_ref()).map(|(notice, sender)| sender.try_send(notice));
+            sender.as_ref().map(|sender| sender.try_send(notice));
         }
-        Heard::Message(_) => {}
+        Heard::Message(_) => return false,
     }
+    true
 }
 
 fn read(start: &str, data: Vec<Value>) -> Option<Notice> {

@@ -60,7 +60,7 @@ fn untried(why: &str) -> Remark {
 
 async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Link, UnboundedReceiver<Heard>), String> {
     let (tell, heard) = unbounded_channel();
-    let ear = Box::new(move |heard| drop(tell.send(heard)));
+    let ear = Box::new(move |heard| tell.send(heard).is_ok());
     let refused = |unopened: Unopened| match unopened.why {
         Broken::Refused(text) => text,
         why => format!("{LOST} {}", Unopened { why, ..unopened }),
