@@ -207,7 +207,7 @@ impl Lane {
         {
             return Err(why.clone());
         }
-        let stalled = self.shared.site.config.connect_timeout * STALLED;
+        let stalled = self.shared.site.config.connect_timeout.saturating_mul(STALLED);
         let (sent, told) = oneshot::channel();
         let parcel = Parcel { commands, written, sent };
         match &mut state.phase {
