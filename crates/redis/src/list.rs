@@ -22,6 +22,8 @@ const PAGE: usize = 256;
 const STEP: u64 = 256;
 /// Steps in one piece: a listing of few locks among many other keys comes in many pieces, each of them short.
 const STEPS: usize = 32;
+/// Locks that are looked at in one go: a server may tell far more keys in a step than it was asked to look at.
+const LOOKS: usize = 256;
 
 pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, StoreError> {
     let unsupported = |message: String| StoreError::not_executed(StoreErrorKind::Unsupported, message);
@@ -37,7 +39,12 @@ pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, Store
             names.into_iter().filter(|name| pattern.matches(name.as_str()) && name.as_str() > &*place.last).collect();
         names.sort_unstable();
         names.dedup();
-        rows.extend(look(lane, names).await?);
+        for names in names.chunks(LOOKS) {
+            rows.extend(look(lane, names).await?);
+            if rows.len() > limit {
+                break;
+            }
+        }
         if rows.len() > limit {
             rows.truncate(limit);
             place.last = rows.last().map(|(name, _)| name.to_string()).unwrap_or_default();
@@ -86,10 +93,18 @@ async fn step(lane: &Arc<Lane>, cursor: u64) -> Result<(u64, Vec<LockName>), Sto
         Value::Bytes(key) => site.codec.keys().name(key),
         _ => None,
     };
+    if next != 0 && !is_further(cursor, next) {
+        return Err(unreadable(&site.config, None, Wrong::Nonsense("a scan that goes back to where it was")));
+    }
     Ok((next, keys.iter().filter_map(name).collect()))
 }
 
-async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Vec<(LockName, RecordView)>, StoreError> {
+/// Servers count their cursors up from the highest bit, whether the table grows or shrinks meanwhile.
+fn is_further(from: u64, to: u64) -> bool {
+    to.reverse_bits() > from.reverse_bits()
+}
+
+async fn look(lane: &Arc<Lane>, names: &[LockName]) -> Result<Vec<(LockName, RecordView)>, StoreError> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -107,4 +122,33 @@ async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Vec<(LockName, R
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next cursor of a table with so many buckets, as servers count it.
+    fn next(cursor: u64, buckets: u64) -> u64 {
+        let mask = buckets - 1;
+        ((cursor | !mask).reverse_bits().wrapping_add(1)).reverse_bits()
+    }
+
+    #[test]
+    fn every_scan_goes_further_also_while_the_table_grows_and_shrinks() {
+        for sizes in [&[8][..], &[4, 64], &[64, 4], &[4, 1024, 16, 256, 8]] {
+            let (mut cursor, mut step) = (0, 0);
+            loop {
+                // Of another size every three steps.
+                let further = next(cursor, sizes[step / 3 % sizes.len()]);
+                if further == 0 {
+                    break;
+                }
+                assert!(is_further(cursor, further), "{sizes:?}: from {cursor} to {further}");
+                (cursor, step) = (further, step + 1);
+            }
+            assert!(step >= 3, "{sizes:?}");
+        }
+        assert!(!is_further(5, 5) && !is_further(1, 2));
+    }
 }
