@@ -20,6 +20,11 @@ pub(crate) fn find(matches: &ArgMatches) -> Option<PathBuf> {
 /// Its options by name, each of which must be one of `known`.
 pub(crate) fn read(path: &Path, known: &[&str]) -> Result<BTreeMap<String, String>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    parse(path, &text, known)
+}
+
+/// The options in the text of a file.
+pub(crate) fn parse(path: &Path, text: &str, known: &[&str]) -> Result<BTreeMap<String, String>, String> {
     let table: toml::Table = text
         .parse()
         .map_err(|error: toml::de::Error| format!("{}: {}", path.display(), error.to_string().trim_end()))?;

@@ -12,6 +12,9 @@ pub mod exit;
 mod explain;
 mod failure;
 mod file;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grace;
 mod held;
 mod keep;

@@ -121,7 +121,7 @@ fn hear(start: &str, sender: &Mutex<Option<Sender<Notice>>>, heard: Heard) -> bo
     true
 }
 
-fn read(start: &str, data: Vec<Value>) -> Option<Notice> {
+pub(crate) fn read(start: &str, data: Vec<Value>) -> Option<Notice> {
     let [_, Value::Bytes(channel), Value::Bytes(text)] = &data[..] else { return None };
     let name = std::str::from_utf8(channel).ok()?.strip_prefix(start)?;
     Some(Notice { name: LockName::new(name).ok()?, holder: holder(text) })

@@ -26,6 +26,9 @@ mod busy;
 mod checkup;
 mod error;
 mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod inboxes;
 mod lane;

@@ -1,0 +1,62 @@
+//! Records in a file: whatever is read can be worked with, ends, and is written as it was read.
+
+use std::time::Duration;
+
+use bandog_core::holder::{ClientId, HolderId};
+use bandog_core::ledger::{Limits, Record};
+use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
+use bandog_sqlite::fuzzing;
+
+use crate::ops::ops;
+
+/// More rounds of tidying up than a record of so many bytes can need.
+const ROUNDS: usize = 10_000;
+
+/// The bytes of a record, and every operation on it, at the times in front of them.
+///
+/// # Panics
+/// When a record that was read does not end, or is written as another.
+pub fn record(data: &[u8]) {
+    let Some((time, bytes)) = data.split_first_chunk::<2>() else { return };
+    let Some(read) = fuzzing::record(bytes) else { return };
+    let again = fuzzing::bytes(&read).and_then(|bytes| fuzzing::record(&bytes));
+    assert!(again.as_ref() == Some(&read), "it is written as another: {read:?}, {again:?}");
+    let time = u64::from(u16::from_be_bytes(*time)) << 4;
+    let ids = ids(&read, time);
+    for first in &ids {
+        for op in ops(*first, *ids.last().unwrap_or(first)) {
+            let mut record = read.clone();
+            let mut more = record.apply(&limits(), now(time), &op).reply.more;
+            for round in 0.. {
+                assert!(round < ROUNDS, "it is never settled: {read:?} after {op:?}");
+                if !more {
+                    break;
+                }
+                more = record.apply(&limits(), now(time), &bandog_core::op::Op::Tend).reply.more;
+            }
+            // Much later nothing is left to hold anybody up.
+            let later = now(time + 1_000_000_000_000);
+            let _ = (record.peek(later), record.in_use(), record.expires(), record.last());
+            let _ = record.apply(&limits(), later, &bandog_core::op::Op::Inspect);
+        }
+    }
+}
+
+fn limits() -> Limits {
+    Limits { work: 4, retention: Duration::from_secs(1), ..Limits::default() }
+}
+
+fn now(millis: u64) -> Now {
+    Now {
+        lease: LeaseTime::from_millis(millis),
+        wall: WallTime::from_micros(millis.saturating_mul(1_000)),
+        run: RunId(1),
+    }
+}
+
+/// Some that are in it, by luck: ids are secret, so a record does not tell them.
+fn ids(_: &Record, time: u64) -> Vec<HolderId> {
+    [(0, 0), (0, 1), (1, 0), (u128::from(time), 1)]
+        .map(|(client, seq)| HolderId { client: ClientId::from_random(client), seq })
+        .to_vec()
+}
