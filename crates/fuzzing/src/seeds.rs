@@ -2,6 +2,7 @@
 
 use bandog_core::holder::{ClientId, HolderId};
 use bandog_core::ledger::{Limits, Record};
+use bandog_core::op::Op;
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 
 use crate::ops::ops;
@@ -62,28 +63,28 @@ fn tickets() -> Vec<Vec<u8>> {
     vec![one.into(), format!("{one}6a6f62").into_bytes(), b"bandog1-".to_vec()]
 }
 
-/// Records after one, two and three operations of every kind, as a file holds them, behind a time.
+/// Records after one, two and three operations, as a file holds them, behind a time: of every kind, and of one kind by three claims.
 fn records() -> Vec<Vec<u8>> {
     let id = |client, seq| HolderId { client: ClientId::from_random(client), seq };
-    let clients = [(id(0, 0), id(0, 1)), (id(1, 0), id(0, 0)), (id(0, 1), id(1, 0))];
-    let mut seeds = Vec::new();
-    let mut stages = vec![Record::default()];
-    for (first, second) in clients {
-        let mut next = Vec::new();
-        for op in ops(first, second) {
-            for stage in stages.iter().take(12) {
-                let mut record = stage.clone();
-                let now =
-                    Now { lease: LeaseTime::from_millis(1_000), wall: WallTime::from_micros(1_000_000), run: RunId(1) };
-                record.apply(&Limits::default(), now, &op);
-                seeds.extend(bandog_sqlite::fuzzing::bytes(&record).map(|bytes| [&[0, 63][..], &bytes].concat()));
-                next.push(record);
-            }
-        }
-        next.dedup();
-        stages = next;
-    }
+    let kinds =
+        [(id(0, 0), id(0, 1)), (id(1, 0), id(0, 0)), (id(0, 1), id(1, 0))].map(|(first, second)| ops(first, second));
+    let [ones, twos, threes] = &kinds;
+    let alike = (0..ones.len()).map(|at| vec![&ones[at], &twos[at], &threes[at]]);
+    let mixed = ones.iter().flat_map(|one| twos.iter().map(move |two| vec![one, two]));
+    let mut seeds: Vec<Vec<u8>> = alike.chain(mixed).flat_map(|ops| grown(&ops)).collect();
     seeds.sort();
     seeds.dedup();
     seeds
+}
+
+/// A record after each of the operations.
+fn grown(ops: &[&Op]) -> Vec<Vec<u8>> {
+    let mut record = Record::default();
+    let grown = ops.iter().filter_map(|op| {
+        let now = Now { lease: LeaseTime::from_millis(16), wall: WallTime::from_micros(16_000), run: RunId(1) };
+        record.apply(&Limits::default(), now, op);
+        let bytes = bandog_sqlite::fuzzing::bytes(&record)?;
+        Some([&[0, 1][..], &bytes].concat())
+    });
+    grown.collect()
 }

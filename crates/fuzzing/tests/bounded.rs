@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bandog_fuzzing::{TARGETS, seeds};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// Inputs for each target that are near to what it reads.
 fn near(target: &str) -> BoxedStrategy<Vec<u8>> {
@@ -39,7 +39,9 @@ fn changed(mut seed: Vec<u8>, changes: &[(prop::sample::Index, u8)]) -> Vec<u8> 
 }
 
 fn play(name: &str, target: fn(&[u8]), cases: u32) {
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    // The same each time: what a run finds is found by the next one too. Other bytes are for the fuzzers.
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let random = prop::collection::vec(any::<u8>(), 0..300);
     let mut choices = vec![random.boxed(), near(name)];
     let seeds = seeds(name);
@@ -68,6 +70,18 @@ fn no_bytes_break_a_decoder() {
 fn no_message_repeats_a_planted_secret() {
     let secrets = TARGETS.iter().find(|(name, _)| *name == "secrets").unwrap();
     play(secrets.0, secrets.1, 20_000);
+}
+
+#[test]
+#[ignore = "known: a record in which one id holds and waits is never settled; to be run when such records are refused (issue 27)"]
+fn every_record_one_byte_away_from_a_good_one_is_settled() {
+    for seed in seeds("record") {
+        for (at, byte) in (2..seed.len()).flat_map(|at| [(at, 0), (at, 1), (at, 2)]) {
+            let mut bytes = seed.clone();
+            bytes[at] = byte;
+            bandog_fuzzing::record(&bytes);
+        }
+    }
 }
 
 #[test]
