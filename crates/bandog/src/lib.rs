@@ -33,6 +33,9 @@ mod clock;
 mod config;
 mod driver;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod held;
 mod inside;

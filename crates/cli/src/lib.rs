@@ -12,6 +12,9 @@ pub mod exit;
 mod explain;
 mod failure;
 mod file;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grace;
 mod held;
 mod keep;
@@ -146,7 +149,12 @@ fn say_plainly(failure: &Failure, json: bool) -> Exit {
 
 fn on_runtime(say: &Say, lock: Option<&str>, work: impl AsyncFnOnce(&Say) -> Result<Exit, Failure>) -> Exit {
     let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(work(say)),
+        Ok(runtime) => {
+            let result = runtime.block_on(work(say));
+            // A host's name that is still being looked up, after the patience with it was over, holds nobody up.
+            runtime.shutdown_background();
+            result
+        }
         Err(error) => Err(Failure::new("system", Exit::Unavailable, format!("no runtime: {error}"))),
     };
     result.unwrap_or_else(|mut failure| {

@@ -81,6 +81,12 @@ impl Settings {
         Self(settings)
     }
 
+    /// What a file with this text would set.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn of_file(path: &Path, text: &str) -> Result<Self, String> {
+        Ok(Self::of_library(file::parse(path, text, &known())?, path))
+    }
+
     /// Sets them all.
     pub(crate) fn apply(&self, mut builder: LocksBuilder) -> Result<LocksBuilder, Failure> {
         for (option, (value, place)) in &self.0 {

@@ -84,6 +84,35 @@ fn a_server_that_answers_and_cannot_serve_is_told_from_one_that_is_away() {
     assert!(!told.contains("bandog doctor"), "{told}");
 }
 
+#[test]
+fn a_server_that_answers_no_writes_is_an_error_of_every_command_within_connect_timeout() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::start();
+    server.tell("CLIENT PAUSE 120000 WRITE");
+    let commands: [&[&str]; 6] = [
+        &["run", "-n", "job", "--", "true"],
+        &["run", "job", "--", "true"],
+        &["ls"],
+        &["show", "job"],
+        &["break", "job", "--yes", "--reason", "repairs"],
+        &["acquire", "job"],
+    ];
+    for words in commands {
+        let url = format!("{}?connect_timeout=300ms", server.unix_url());
+        let clock = bandog::Clock::system();
+        let began = clock.now();
+        let mut command = bandog(&server, "", words);
+        let output = command.env("BANDOG_STORE", url).env("BANDOG_UNAVAILABLE_AFTER", "300ms").output().unwrap();
+        let told = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        let took = clock.now().since(began);
+        assert!(took.as_secs() < 10, "{words:?} took {took:?}");
+        assert_eq!(output.status.code(), Some(69), "{words:?}: {told}");
+        assert!(told.contains("no answer within 300ms while trying what this user may do"), "{words:?}: {told}");
+    }
+}
+
 /// A watch with notices, looking so rarely that looks tell nothing.
 fn watch(server: &Server, query: &str, every: &str) -> (Child, Lines) {
     let mut watch = bandog(server, PASSWORD, &["watch", "--json", "--every", every]);

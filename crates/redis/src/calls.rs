@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bandog_core::lease::Lease;
+use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Claim, Op, Release, Reply};
 use bandog_core::store::{Answer, StoreError};
@@ -166,9 +167,8 @@ async fn apply_whole(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, S
     settle_apart(Arc::clone(&lane), name.clone(), reply).await
 }
 
-async fn settle_apart(lane: Arc<Lane>, name: LockName, mut reply: Reply) -> Result<Reply, StoreError> {
-    settle(&lane, &name, &mut reply).await;
-    Ok(reply)
+async fn settle_apart(lane: Arc<Lane>, name: LockName, reply: Reply) -> Result<Reply, StoreError> {
+    settle(&lane, &name, reply).await
 }
 
 fn written(floor: Option<Stamp>, has_claims: bool) -> Written {
@@ -192,22 +192,37 @@ pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Res
     for (outcome, bundle) in run(lane, written, &calls).await.into_iter().zip(bundles) {
         bundle.read(lane, outcome, &mut replies).await;
     }
-    for (reply, (name, _)) in replies.iter_mut().zip(asked) {
-        if let Ok(reply) = reply {
-            settle(lane, name, reply).await;
-        }
+    let mut settled = Vec::with_capacity(replies.len());
+    for (reply, (name, _)) in replies.into_iter().zip(asked) {
+        settled.push(match reply {
+            Ok(reply) => settle(lane, name, reply).await,
+            Err(error) => Err(error),
+        });
     }
-    replies
+    settled
 }
 
-// The operation took effect whatever comes of this: what is left over is settled by whoever comes next.
-async fn settle(lane: &Arc<Lane>, name: &LockName, reply: &mut Reply) {
-    while reply.more {
+// The operation took effect whatever comes of this: what is left over is settled by whoever comes next. Only a server that is none of
+// ours leaves something over for ever.
+async fn settle(lane: &Arc<Lane>, name: &LockName, mut reply: Reply) -> Result<Reply, StoreError> {
+    let site = &lane.shared.site;
+    for _ in 0..most_rounds(site.codec.limits()) {
+        if !reply.more {
+            return Ok(reply);
+        }
         let tend = [Asked::Op(name, Cow::Owned(Op::Tend))];
-        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &tend).await.pop() else { return };
-        let Ok(tended) = read(lane, name, &Op::Tend, outcome) else { return };
+        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &tend).await.pop() else { return Ok(reply) };
+        let Ok(tended) = read(lane, name, &Op::Tend, outcome) else { return Ok(reply) };
         reply.more = tended.more;
     }
+    let endless = Wrong::Nonsense("however often it is asked to tidy up, it says that there is more to do");
+    if reply.more { Err(unreadable(&site.config, Some(name), endless)) } else { Ok(reply) }
+}
+
+/// In so many rounds twice of all that a record may hold is worked off, and some more.
+fn most_rounds(limits: &Limits) -> u32 {
+    let entries = limits.waiters.saturating_add(limits.sharers);
+    (entries / limits.work.max(1)).saturating_mul(2).saturating_add(16)
 }
 
 /// Reads an answer, and tells of a release if there is one to tell.

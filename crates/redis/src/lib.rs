@@ -34,6 +34,9 @@ mod checkup;
 mod clock;
 mod codec;
 mod config;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod inbox;
 mod keys;
 mod list;

@@ -22,6 +22,8 @@ const PAGE: usize = 256;
 const STEP: u64 = 256;
 /// Steps in one piece: a listing of few locks among many other keys comes in many pieces, each of them short.
 const STEPS: usize = 32;
+/// Locks that are looked at in one go: a server may tell far more keys in a step than it was asked to look at.
+const LOOKS: usize = 256;
 
 pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, StoreError> {
     let unsupported = |message: String| StoreError::not_executed(StoreErrorKind::Unsupported, message);
@@ -37,8 +39,15 @@ pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, Store
             names.into_iter().filter(|name| pattern.matches(name.as_str()) && name.as_str() > &*place.last).collect();
         names.sort_unstable();
         names.dedup();
-        let (found, odd) = look(lane, names).await?;
-        rows.extend(found);
+        let mut odd = Vec::new();
+        for names in names.chunks(LOOKS) {
+            let (found, unread) = look(lane, names).await?;
+            rows.extend(found);
+            odd.extend(unread);
+            if rows.len() > limit {
+                break;
+            }
+        }
         if rows.len() > limit {
             rows.truncate(limit);
             place.last = rows.last().map(|(name, _)| name.to_string()).unwrap_or_default();
@@ -90,12 +99,20 @@ async fn step(lane: &Arc<Lane>, cursor: u64) -> Result<(u64, Vec<LockName>), Sto
         Value::Bytes(key) => site.codec.keys().name(key),
         _ => None,
     };
+    if next != 0 && !is_further(cursor, next) {
+        return Err(unreadable(&site.config, None, Wrong::Nonsense("a scan that goes back to where it was")));
+    }
     Ok((next, keys.iter().filter_map(name).collect()))
 }
 
 type Seen = (Vec<(LockName, RecordView)>, Vec<Unread>);
 
-async fn look(lane: &Arc<Lane>, names: Vec<LockName>) -> Result<Seen, StoreError> {
+/// Servers count their cursors up from the highest bit, whether the table grows or shrinks meanwhile.
+fn is_further(from: u64, to: u64) -> bool {
+    to.reverse_bits() > from.reverse_bits()
+}
+
+async fn look(lane: &Arc<Lane>, names: &[LockName]) -> Result<Seen, StoreError> {
     if names.is_empty() {
         return Ok(Seen::default());
     }
@@ -121,9 +138,39 @@ fn why(wrong: &Wrong) -> Option<Unreadable> {
     match (wrong, wrong.word()) {
         (Wrong::Nonsense(_), _) => Some(Unreadable::Layout),
         (_, Some("WRONGTYPE")) => Some(Unreadable::Foreign),
+        (_, Some("NEWFORMAT")) => Some(Unreadable::Layout),
         (_, Some("NOPERM")) => Some(Unreadable::Denied),
         (Wrong::Refused(text), Some("ERR")) if is_of_permission(text) => Some(Unreadable::Denied),
         (_, Some("ERR")) => Some(Unreadable::Layout),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next cursor of a table with so many buckets, as servers count it.
+    fn next(cursor: u64, buckets: u64) -> u64 {
+        let mask = buckets - 1;
+        ((cursor | !mask).reverse_bits().wrapping_add(1)).reverse_bits()
+    }
+
+    #[test]
+    fn every_scan_goes_further_also_while_the_table_grows_and_shrinks() {
+        for sizes in [&[8][..], &[4, 64], &[64, 4], &[4, 1024, 16, 256, 8]] {
+            let (mut cursor, mut step) = (0, 0);
+            loop {
+                // Of another size every three steps.
+                let further = next(cursor, sizes[step / 3 % sizes.len()]);
+                if further == 0 {
+                    break;
+                }
+                assert!(is_further(cursor, further), "{sizes:?}: from {cursor} to {further}");
+                (cursor, step) = (further, step + 1);
+            }
+            assert!(step >= 3, "{sizes:?}");
+        }
+        assert!(!is_further(5, 5) && !is_further(1, 2));
     }
 }

@@ -14,7 +14,7 @@ use crate::announce;
 use crate::config::RedisConfig;
 use crate::topology::{Link, unheard, unreached};
 use crate::value::Value;
-use crate::wire::{Broken, Heard};
+use crate::wire::{Deadline, Heard, Step};
 
 /// Notices that wait to be taken; more are not kept.
 const ROOM: usize = 4_096;
@@ -74,8 +74,7 @@ impl Notices {
         if !config.announce {
             return Ok(None);
         }
-        let silent = |_| unreached(config, Broken::silent());
-        tokio::time::timeout(config.connect_timeout, Self::subscribe(config)).await.map_err(silent)?.map(Some)
+        Self::subscribe(config).await.map(Some)
     }
 
     async fn subscribe(config: &RedisConfig) -> Result<Self, StoreError> {
@@ -83,9 +82,11 @@ impl Notices {
         let (start, sender) = (announce::channels(config), Mutex::new(Some(sender)));
         let ear = Box::new(move |heard| hear(&start, &sender, heard));
         let route = config.route()?;
-        let link = Link::plain(&route, Some(ear)).await.map_err(|broken| unreached(config, broken))?;
+        let deadline = Deadline::within(config.connect_timeout);
+        let link = Link::plain(&route, Some(ear), &deadline).await.map_err(|error| unreached(config, error))?;
         let pattern = [&config.keys().glob_start()[..], b"release:*"].concat();
-        link.subscribe_to_pattern(pattern).await.map_err(|broken| unheard(config, broken))?;
+        let subscribed = deadline.step(Step::Subscribe, link.subscribe_to_pattern(pattern)).await;
+        subscribed.map_err(|error| unheard(config, error))?;
         Ok(Self { heard, _connection: link })
     }
 
@@ -104,21 +105,23 @@ impl fmt::Debug for Notices {
     }
 }
 
-fn hear(start: &str, sender: &Mutex<Option<Sender<Notice>>>, heard: Heard) {
+/// Whether it is a notice, or the end.
+fn hear(start: &str, sender: &Mutex<Option<Sender<Notice>>>, heard: Heard) -> bool {
     let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
     match heard {
         // Without a sender the receiver is told that it is over.
         Heard::Gone => *sender = None,
         Heard::Matched(data) => {
-            let notice = read(start, data);
+            let Some(notice) = read(start, data) else { return false };
             // Full, or nobody there: a notice may be lost.
-            notice.zip(sender.as_ref()).map(|(notice, sender)| sender.try_send(notice));
+            sender.as_ref().map(|sender| sender.try_send(notice));
         }
-        Heard::Message(_) => {}
+        Heard::Message(_) => return false,
     }
+    true
 }
 
-fn read(start: &str, data: Vec<Value>) -> Option<Notice> {
+pub(crate) fn read(start: &str, data: Vec<Value>) -> Option<Notice> {
     let [_, Value::Bytes(channel), Value::Bytes(text)] = &data[..] else { return None };
     let name = std::str::from_utf8(channel).ok()?.strip_prefix(start)?;
     Some(Notice { name: LockName::new(name).ok()?, holder: holder(text) })

@@ -17,7 +17,7 @@ use crate::inbox::Inboxes;
 use crate::request::Request;
 use crate::spares::Spares;
 use crate::topology::{Lane, judge_probe, probe};
-use crate::wire::Route;
+use crate::wire::{Deadline, Route, Step};
 use crate::{calls, list};
 
 /// Locks in a Redis server. Clones share their lane.
@@ -65,14 +65,16 @@ impl RedisStore {
     /// Dropping the future leaves nothing behind.
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
         let route = config.route()?;
+        let deadline = Deadline::within(config.connect_timeout);
         let codec = Codec::with_format(config.keys(), config.limits.clone(), config.format);
         let (clock, warned) = (ServerClock::default(), AtomicBool::new(false));
         let (reached, taught) = (AtomicU64::new(0), AtomicU64::new(0));
         let site = Arc::new(Site { config, route, codec, clock, warned, reached, taught });
         let inboxes = Inboxes::new(Arc::clone(&site));
         let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), spares: Spares::default(), inboxes }));
-        let answered = lane.ask(probe(&site.config).into_iter().collect()).await?;
-        judge_probe(&site.config, &answered.answers.list())?;
+        let questions = probe(&site.config).into_iter().collect();
+        let answers = lane.ask_before(&deadline, Step::Permissions, questions).await?;
+        judge_probe(&site.config, &answers.list())?;
         Ok(Self(lane))
     }
 }

@@ -10,6 +10,6 @@ mod raw;
 mod server;
 
 pub use clock::WallClock;
-pub use proxy::{Fault, Proxy};
+pub use proxy::{End, Fault, Proxy};
 pub use raw::Raw;
 pub use server::{Server, is_missing, version};

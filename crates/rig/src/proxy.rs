@@ -25,6 +25,8 @@ pub enum Fault {
     LoseReply,
     /// It is executed, half of the reply arrives, and the connection is cut.
     TearReply,
+    /// It is executed, so many bytes of the reply arrive, and then the connection is cut or silent.
+    EndReply(usize, End),
     /// It and all behind it wait for [`Proxy::let_go`].
     HoldRequest,
     /// Its reply and all behind it wait for [`Proxy::let_go`].
@@ -37,6 +39,23 @@ pub enum Fault {
     Ghost,
     /// It arrives, and once more with [`Proxy::haunt`].
     Twice,
+}
+
+/// What becomes of a connection that has brought so many bytes of replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It is cut.
+    Cut,
+    /// Nothing comes any more, and it stays open.
+    Silence,
+}
+
+/// The end of every connection from one on, counted from 0.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    from: usize,
+    bytes: usize,
+    how: End,
 }
 
 /// A way to a server that can be made worse.
@@ -57,6 +76,8 @@ struct State {
     connections: Mutex<usize>,
     /// Connections above this number are closed as soon as they are opened.
     open: Mutex<usize>,
+    ending: Mutex<Option<Ending>>,
+    replies: Mutex<Vec<(String, usize)>>,
     go: Notify,
 }
 
@@ -81,6 +102,8 @@ impl Proxy {
             swallowed: Mutex::default(),
             connections: Mutex::default(),
             open: Mutex::new(usize::MAX),
+            ending: Mutex::default(),
+            replies: Mutex::default(),
             go: Notify::new(),
         });
         let shared = Arc::clone(&state);
@@ -89,12 +112,12 @@ impl Proxy {
                 let number = {
                     let mut connections = shared.connections.lock().unwrap();
                     *connections += 1;
-                    *connections
+                    *connections - 1
                 };
-                if number > *shared.open.lock().unwrap() {
+                if number >= *shared.open.lock().unwrap() {
                     continue;
                 }
-                tokio::spawn(carry(Arc::clone(&shared), client));
+                tokio::spawn(carry(Arc::clone(&shared), client, number));
             }
         });
         Self { port, state }
@@ -136,6 +159,22 @@ impl Proxy {
         *self.state.open.lock().unwrap() = connections;
     }
 
+    /// Ends every connection, from the one with this number on, when it has brought so many bytes of replies. Those that are open and
+    /// have brought as many end with the next one.
+    pub fn end_after(&self, from: usize, bytes: usize, how: End) {
+        *self.state.ending.lock().unwrap() = Some(Ending { from, bytes, how });
+    }
+
+    /// Ends no connection that has not ended yet.
+    pub fn mend(&self) {
+        *self.state.ending.lock().unwrap() = None;
+    }
+
+    /// The replies so far, on whichever connection: to what, and how long.
+    pub fn replies(&self) -> Vec<(String, usize)> {
+        self.state.replies.lock().unwrap().clone()
+    }
+
     /// Lets the one thing that is held, or about to be, go on.
     pub fn let_go(&self) {
         self.state.go.notify_one();
@@ -172,6 +211,12 @@ impl Proxy {
 }
 
 impl State {
+    /// How many bytes more a connection brings that has brought so many, and what comes then.
+    fn room(&self, number: usize, brought: usize) -> Option<(usize, End)> {
+        let ending = self.ending.lock().unwrap().filter(|ending| number >= ending.from)?;
+        Some((ending.bytes.saturating_sub(brought), ending.how))
+    }
+
     fn plan_for(&self, name: &str) -> Option<Fault> {
         self.seen.lock().unwrap().push(name.to_owned());
         let mut plans = self.plans.lock().unwrap();
@@ -182,19 +227,20 @@ impl State {
     }
 }
 
-async fn carry(state: Arc<State>, client: TcpStream) {
+async fn carry(state: Arc<State>, client: TcpStream, number: usize) {
     let Ok(server) = UnixStream::connect(&state.upstream).await else { return };
     client.set_nodelay(true).unwrap();
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let expected = Arc::new(Mutex::new(VecDeque::new()));
     let there = requests(Arc::clone(&state), from_client, to_server, Arc::clone(&expected));
-    let back = replies(state, from_server, to_client, expected);
+    let back = replies(state, from_server, to_client, expected, number);
     // Either way's end is the end of both.
     tokio::select! { () = there => {}, () = back => {} }
 }
 
-type Expected = Arc<Mutex<VecDeque<Option<Fault>>>>;
+/// What was asked, and what is to happen to the reply.
+type Expected = Arc<Mutex<VecDeque<(String, Option<Fault>)>>>;
 
 async fn requests(
     state: Arc<State>,
@@ -206,7 +252,8 @@ async fn requests(
     while matches!(client.read_buf(&mut buffer).await, Ok(read) if read > 0) {
         while let Some(length) = frame(&buffer) {
             let request: Vec<u8> = buffer.drain(..length).collect();
-            let fault = state.plan_for(&name(&request));
+            let name = name(&request);
+            let fault = state.plan_for(&name);
             let mut rest = &request[..];
             match fault {
                 Some(Fault::LoseRequest) => return,
@@ -225,7 +272,7 @@ async fn requests(
                 }
                 _ => {}
             }
-            expected.lock().unwrap().push_back(fault);
+            expected.lock().unwrap().push_back((name, fault));
             if server.write_all(rest).await.is_err() {
                 return;
             }
@@ -238,8 +285,9 @@ async fn replies(
     mut server: impl AsyncReadExt + Unpin,
     mut client: impl AsyncWriteExt + Unpin,
     expected: Expected,
+    number: usize,
 ) {
-    let mut buffer = Vec::new();
+    let (mut buffer, mut brought) = (Vec::new(), 0);
     while matches!(server.read_buf(&mut buffer).await, Ok(read) if read > 0) {
         while let Some(length) = frame(&buffer) {
             let reply: Vec<u8> = buffer.drain(..length).collect();
@@ -250,8 +298,14 @@ async fn replies(
                     continue;
                 }
             } else {
-                let fault = expected.lock().unwrap().pop_front().flatten();
+                let (name, fault) = expected.lock().unwrap().pop_front().unwrap_or_default();
+                state.replies.lock().unwrap().push((name, length));
                 match fault {
+                    Some(Fault::EndReply(bytes, how)) => {
+                        // Whether they get there or not: this is the end.
+                        drop(client.write_all(&reply[..bytes.min(length)]).await);
+                        return end(how).await;
+                    }
                     Some(Fault::LoseReply) => return,
                     Some(Fault::TearReply) => return drop(client.write_all(&reply[..length / 2]).await),
                     Some(Fault::HoldReply) => state.go.notified().await,
@@ -266,10 +320,25 @@ async fn replies(
                     _ => {}
                 }
             }
+            match state.room(number, brought) {
+                Some((room, how)) if room <= length => {
+                    // Whether it gets there or not: this is the end.
+                    drop(client.write_all(&reply[..room]).await);
+                    return end(how).await;
+                }
+                _ => brought += length,
+            }
             if client.write_all(rest).await.is_err() {
                 return;
             }
         }
+    }
+}
+
+async fn end(how: End) {
+    match how {
+        End::Cut => {}
+        End::Silence => std::future::pending().await,
     }
 }
 

@@ -149,6 +149,22 @@ fn seal(name: &str, blob: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// The record in a row of these bytes, behind a checksum that fits.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzzed(bytes: &[u8]) -> Option<Record> {
+    let blob = [&seal("job", bytes).to_le_bytes(), bytes].concat();
+    match opened("job", &blob) {
+        Loaded::Record(record) => Some(*record),
+        Loaded::Nothing | Loaded::Damaged => None,
+    }
+}
+
+/// What is written of a record, without its checksum.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn unsealed(record: &Record) -> Option<Vec<u8>> {
+    Some(sealed("job", record).ok()?.split_off(SEAL))
+}
+
 fn unwritable(error: postcard::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }

@@ -1,7 +1,9 @@
 //! A listing in pages: bounded, and it can go on elsewhere.
 
+use std::sync::Arc;
+
 use bandog_core::pattern::Pattern;
-use bandog_core::store::{Listing, Unread};
+use bandog_core::store::{Listing, StoreError, StoreErrorKind, Unread};
 
 use super::LockInfo;
 use crate::error::AdminError;
@@ -32,7 +34,12 @@ pub struct Scan {
     limit: usize,
     place: Place,
     unread: Vec<Unread>,
+    /// Pages in a row without a lock.
+    barren: u32,
 }
+
+/// So many pages in a row without a lock are a store that has no end: on a Redis server half a billion keys of others.
+const MOST_BARREN: u32 = 1 << 16;
 
 /// Where the next page begins.
 #[derive(Debug, Clone)]
@@ -44,7 +51,7 @@ enum Place {
 
 impl Scan {
     pub(super) fn new(locks: Locks, pattern: &str) -> Self {
-        Self { locks, pattern: pattern.to_owned(), limit: 0, place: Place::Start, unread: Vec::new() }
+        Self { locks, pattern: pattern.to_owned(), limit: 0, place: Place::Start, unread: Vec::new(), barren: 0 }
     }
 
     /// At most so many locks per page; zero, as at first, leaves it to the store.
@@ -113,7 +120,8 @@ impl Scan {
     /// keys for one page and no more.
     ///
     /// # Errors
-    /// [`AdminError`] when the glob cannot be or the store fails; asked again, it tries the same page again.
+    /// [`AdminError`] when the glob cannot be or the store fails; asked again, it tries the same page again. Also after 65,536 pages
+    /// in a row without a lock; asked again, it goes on.
     ///
     /// # Cancel safety
     /// Only looks; dropped half-way, the page is still to come.
@@ -140,6 +148,18 @@ impl Scan {
         let page = self.locks.answer("listing", self.locks.handle.store.list(query)).await?;
         self.place = page.next.map_or(Place::End, Place::After);
         self.unread = page.unread;
+        self.barren = if page.rows.is_empty() { self.barren + 1 } else { 0 };
+        if self.barren == MOST_BARREN {
+            self.barren = 0;
+            return Err(self.endless());
+        }
         Ok(Some(page.rows.into_iter().map(|(name, record)| LockInfo { name, record }).collect()))
+    }
+
+    fn endless(&self) -> AdminError {
+        let store: Arc<str> = self.locks.handle.store.to_string().into();
+        let message = format!("there is no lock on {MOST_BARREN} pages in a row: its listing may have no end");
+        let source = StoreError::not_executed(StoreErrorKind::Unfit, message);
+        AdminError::Store { store, doing: "listing", source }
     }
 }

@@ -17,6 +17,8 @@ use crate::signals::{Events, ROOM, Signals};
 
 pub use builder::LocksBuilder;
 pub use checkup::checkup;
+#[cfg(feature = "fuzzing")]
+pub(crate) use url::read;
 pub use url::without_login;
 
 /// A client of one store. Cheap to clone; clones share everything.

@@ -45,6 +45,21 @@ impl LocksBuilder {
     }
 }
 
+/// All of [`LocksBuilder::connect`] but the opening.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read(url: &str) -> Result<(), ConfigError> {
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let options = match place.split_once(':') {
+        Some(("memory", _)) => pairs(query),
+        #[cfg(feature = "sqlite")]
+        Some(("sqlite", path)) => path_of(path).map(|_| pairs(query))?,
+        #[cfg(feature = "redis")]
+        Some(("redis" | "rediss" | "redis+unix", _)) => address(url)?.1,
+        _ => return Err(ConfigError::BadUrl { url: redacted(url), known: KNOWN }),
+    };
+    LocksBuilder::default().with(options).map(drop)
+}
+
 pub(super) fn pairs(query: &str) -> Vec<(String, String)> {
     let given = query.split('&').filter(|pair| !pair.is_empty());
     given.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(o, v)| (o.to_owned(), v.to_owned())).collect()

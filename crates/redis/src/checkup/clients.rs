@@ -39,7 +39,7 @@ pub(super) fn connections(said: &Said) -> Remark {
     let (Some(limit), Some(open)) = (limit, said.number("connected_clients")) else { return said.no_info(CONNECTIONS) };
     let saw = format!("{open} of {limit} are open");
     let more = format!("CONFIG SET maxclients {}", limit.saturating_mul(2));
-    if open + OURS > limit {
+    if open.saturating_add(OURS) > limit {
         return CONNECTIONS.wrong(saw).change(more);
     }
     if percent(open, limit) >= 80 {

@@ -13,7 +13,7 @@ use super::server::VERSION;
 use super::words;
 use crate::config::{Address, RedisConfig};
 use crate::topology::{Link, unreached};
-use crate::wire::Broken;
+use crate::wire::{Broken, Deadline, Unopened};
 
 pub(super) const LOGIN: Check = Check::new(
     "login",
@@ -30,20 +30,16 @@ pub(super) fn barred(config: &RedisConfig, barred: Barred) -> Result<Vec<Remark>
         Barred::Unprepared(error) => Ok(vec![
             TLS.wrong(error.message).change("name files with certificates that can be read: ca=PATH in the URL"),
         ]),
-        Barred::Silence => {
-            let message = format!("{config} cannot be reached: no answer within {:?}", config.connect_timeout);
-            Err(StoreError::not_executed(StoreErrorKind::Unavailable, message))
-        }
-        Barred::Refused(error) => turned_away(config, error),
+        Barred::Unopened(unopened) => turned_away(config, unopened),
     }
 }
 
-fn turned_away(config: &RedisConfig, broken: Broken) -> Result<Vec<Remark>, StoreError> {
-    let text = match &broken {
+fn turned_away(config: &RedisConfig, unopened: Unopened) -> Result<Vec<Remark>, StoreError> {
+    let text = match &unopened.why {
         Broken::Refused(text) => text.clone(),
         _ => String::new(),
     };
-    let error = unreached(config, broken);
+    let error = unreached(config, unopened);
     let way = tls(config);
     match error.kind {
         StoreErrorKind::Unavailable => Err(error),
@@ -92,9 +88,9 @@ async fn strangers_get_in(patient: &Patient<'_>) -> Option<bool> {
     }
     let stranger = RedisConfig { user: None, password: None, db: 0, ..patient.config.clone() };
     let route = stranger.route().ok()?;
-    match tokio::time::timeout(patient.patience(), Link::plain(&route, None)).await.ok()? {
+    match Link::plain(&route, None, &Deadline::within(patient.patience())).await {
         Ok(_) => Some(true),
-        Err(Broken::Refused(text)) => {
+        Err(Unopened { why: Broken::Refused(text), .. }) => {
             ["NOAUTH", "DENIED", "WRONGPASS"].iter().any(|word| text.starts_with(word)).then_some(false)
         }
         Err(_) => None,

@@ -124,7 +124,7 @@ fn read(entry: &Value, now: Option<i64>) -> Option<Slow> {
     let Value::Array(parts) = entry else { return None };
     let [_, Value::Int(at), Value::Int(micros), Value::Array(words), ..] = &parts[..] else { return None };
     let Some(Value::Bytes(command)) = words.first() else { return None };
-    let recent = now.is_none_or(|now| now - at <= A_DAY);
+    let recent = now.is_none_or(|now| now.saturating_sub(*at) <= A_DAY);
     recent.then(|| Slow { micros: micros.unsigned_abs(), command: words::text(command).to_uppercase() })
 }
 

@@ -13,7 +13,7 @@ use super::words::{self, LOST, bytes};
 use crate::clock;
 use crate::topology::{Link, random};
 use crate::value::Value;
-use crate::wire::{Broken, Command, Heard};
+use crate::wire::{Broken, Command, Deadline, Heard, Step, Unopened};
 
 pub(super) const DELIVERY: Check = Check::new(
     "delivery",
@@ -60,16 +60,14 @@ fn untried(why: &str) -> Remark {
 
 async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Link, UnboundedReceiver<Heard>), String> {
     let (tell, heard) = unbounded_channel();
-    let ear = Box::new(move |heard| drop(tell.send(heard)));
-    let silent = |_| format!("{LOST} no answer in time");
-    let refused = |broken: Broken| match broken {
+    let ear = Box::new(move |heard| tell.send(heard).is_ok());
+    let refused = |unopened: Unopened| match unopened.why {
         Broken::Refused(text) => text,
-        broken => format!("{LOST} {broken}"),
+        why => format!("{LOST} {}", Unopened { why, ..unopened }),
     };
-    let opened = tokio::time::timeout(patient.patience(), Link::plain(&patient.route, Some(ear))).await;
-    let link = opened.map_err(silent)?.map_err(refused)?;
-    let subscribed = tokio::time::timeout(patient.patience(), link.subscribe([channel.to_vec()])).await;
-    subscribed.map_err(silent)?.map_err(refused)?;
+    let deadline = Deadline::within(patient.patience());
+    let link = Link::plain(&patient.route, Some(ear), &deadline).await.map_err(refused)?;
+    deadline.step(Step::Subscribe, link.subscribe([channel.to_vec()])).await.map_err(refused)?;
     Ok((link, heard))
 }
 

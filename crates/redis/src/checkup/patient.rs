@@ -14,7 +14,7 @@ use crate::clock;
 use crate::config::RedisConfig;
 use crate::topology::Link;
 use crate::value::Value;
-use crate::wire::{Answers, Broken, Command, Packed, Route};
+use crate::wire::{Answers, Command, Deadline, Packed, Route, Unopened};
 
 /// For the whole examination.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -31,17 +31,15 @@ pub(super) struct Patient<'a> {
 pub(super) enum Barred {
     /// It could not even be tried: certificates that cannot be read.
     Unprepared(StoreError),
-    /// No answer in time.
-    Silence,
-    /// The network's or the server's word.
-    Refused(Broken),
+    /// The network's or the server's word, or none in time.
+    Unopened(Unopened),
 }
 
 impl<'a> Patient<'a> {
     pub(super) async fn open(config: &'a RedisConfig, pace: &'a Pace) -> Result<Self, Barred> {
         let route = config.route().map_err(Barred::Unprepared)?;
-        let opening = tokio::time::timeout(config.connect_timeout, Link::plain(&route, None));
-        let link = opening.await.map_err(|_| Barred::Silence)?.map_err(Barred::Refused)?;
+        let deadline = Deadline::within(config.connect_timeout);
+        let link = Link::plain(&route, None, &deadline).await.map_err(Barred::Unopened)?;
         Ok(Self { config, pace, route, link, until: clock::now() + WITHIN })
     }
 

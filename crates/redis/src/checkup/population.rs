@@ -33,7 +33,7 @@ pub async fn population(config: &RedisConfig) -> Result<Option<u64>, StoreError>
 
 fn counted(info: &str) -> u64 {
     let keys = |line: &str| line.strip_prefix("db")?.split_once(":keys=")?.1.split(',').next()?.parse::<u64>().ok();
-    info.lines().filter_map(keys).sum()
+    info.lines().filter_map(keys).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

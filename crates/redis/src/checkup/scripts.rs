@@ -68,7 +68,8 @@ impl<'a> Trial<'a> {
         let codec = Codec::with_format(patient.config.keys(), patient.config.limits.clone(), patient.config.format);
         let who = Who { host: String::new(), pid: std::process::id(), label: "checkup".to_owned() };
         let client = Client::new(ClientId::from_random(u128::from(random()) << 64 | u128::from(random())), who);
-        let (key, not_after) = (codec.keys().key(&name), LeaseTime::from_millis((seconds + 60) * 1_000));
+        let (key, not_after) =
+            (codec.keys().key(&name), LeaseTime::from_millis(seconds.saturating_add(60).saturating_mul(1_000)));
         Ok(Self { patient, codec, client, name, key, not_after })
     }
 

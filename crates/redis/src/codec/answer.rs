@@ -6,8 +6,8 @@ use bandog_core::holder::HolderId;
 use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::op::{
-    Blocker, Body, Claim, Downgraded, Grant, Heartbeat, Line, Op, Parted, Queued, Refusal, Release, ReleaseReply,
-    Renewal, Reply, Revoked, Standing, Upgrade, Verdict,
+    Blocker, Body, Claim, Downgraded, Grant, Heartbeat, Line, Op, Parted, Patience, Queued, Refusal, Release,
+    ReleaseReply, Renewal, Reply, Revoked, Standing, Upgrade, Verdict,
 };
 use bandog_core::time::{LeaseTime, RunId};
 use bandog_core::token::Stamp;
@@ -20,6 +20,7 @@ use super::{claim, view};
 const NO_READER: Verdict = Verdict::Refused(Refusal::NotHolder);
 /// Stands in a stamp's place where there is none; no clock is that far back.
 const DONE: u64 = 1;
+const UNWANTED: Wrong = Wrong::Nonsense("it has put into the line who did not want to wait");
 const WORD: Wrong = Wrong::Nonsense("an unknown answer");
 
 pub(super) fn reply(limits: &Limits, op: &Op, run: RunId, answer: Value) -> Result<Reply, Wrong> {
@@ -112,6 +113,7 @@ impl Context<'_> {
     fn verdict(&self, claim: &Claim, items: &mut Items) -> Result<Verdict, Wrong> {
         Ok(match items.number()? {
             1 => Verdict::Granted(grant(items)?),
+            2 if claim.patience == Patience::Try => return Err(UNWANTED),
             2 => Verdict::Queued(queued(items)?),
             3 => Verdict::Busy(blocker(items)?),
             4 => Verdict::Refused(self.refusal(claim, items)?),

@@ -29,28 +29,38 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    pub(super) fn hear(&self, heard: Heard) {
+    /// Whether anybody has a use for it.
+    pub(super) fn hear(&self, heard: Heard) -> bool {
         match heard {
-            Heard::Gone => self.cut(),
+            Heard::Gone => {
+                self.cut();
+                true
+            }
             Heard::Message(data) => self.deliver(&data),
-            Heard::Matched(_) => {}
+            Heard::Matched(_) => false,
         }
     }
 
-    fn deliver(&self, data: &[Value]) {
-        let [Value::Bytes(channel), Value::Bytes(payload)] = data else { return };
+    fn deliver(&self, data: &[Value]) -> bool {
+        let [Value::Bytes(channel), Value::Bytes(payload)] = data else { return false };
         if payload.is_empty() {
             // It was to wake this thread, and has.
-            return;
+            return false;
         }
         let inbox = self.site.codec.keys().inbox(channel);
         let receiver = inbox.and_then(|inbox| self.hall.lock().receiver(self.connection, inbox));
-        let Some(receiver) = receiver else { return };
+        let Some(receiver) = receiver else { return false };
         match self.site.codec.push(self.run.get().copied().unwrap_or(RunId::UNKNOWN), payload) {
             Ok(push) => receiver.deliver(self.doubted(push)),
-            Err(wrong @ Wrong::Format { .. }) => self.warn_once(&wrong),
-            Err(wrong) => tracing::debug!(%wrong, "a message that is no news"),
+            Err(wrong) => {
+                match wrong {
+                    Wrong::Format { .. } => self.warn_once(&wrong),
+                    _ => tracing::debug!(%wrong, "a message that is no news"),
+                }
+                return false;
+            }
         }
+        true
     }
 
     /// A token that the server cannot have minted would make a resource refuse everybody after.

@@ -20,7 +20,7 @@ use super::{Event, Home};
 use crate::clock;
 use crate::store::Site;
 use crate::topology::{Link, random, unreached};
-use crate::wire::Broken;
+use crate::wire::{Deadline, Step};
 
 /// How often a quiet connection is asked whether it is there, and receivers whether they are.
 const ROUND: Duration = Duration::from_secs(10);
@@ -128,21 +128,25 @@ impl Listener {
             run: Arc::clone(&run),
             warned: AtomicBool::new(false),
         };
-        let link = Link::open(&self.site, Some(Box::new(move |heard| ear.hear(heard)))).await?;
+        let deadline = self.deadline();
+        let link = Link::open(&self.site, Some(Box::new(move |heard| ear.hear(heard))), &deadline).await?;
         self.show();
         // Nothing has been subscribed yet, so nothing was heard without it.
         let _ = run.set(link.run);
         let inboxes = self.hall.lock().inboxes();
-        self.subscribe(&link, inboxes).await?;
+        self.subscribe(&link, inboxes, &deadline).await?;
         self.hall.lock().open(self.connection, &link);
         Ok(link)
     }
 
-    async fn subscribe(&self, link: &Link, inboxes: Vec<InboxId>) -> Result<(), StoreError> {
+    async fn subscribe(&self, link: &Link, inboxes: Vec<InboxId>, deadline: &Deadline) -> Result<(), StoreError> {
         let channels: Vec<_> = inboxes.into_iter().map(|inbox| self.site.codec.keys().channel(inbox)).collect();
-        let subscribed = timeout(self.site.config.connect_timeout, link.subscribe(channels)).await;
-        let subscribed = subscribed.unwrap_or_else(|_| Err(Broken::silent()));
-        subscribed.map_err(|broken| unreached(&self.site.config, broken))
+        let subscribed = deadline.step(Step::Subscribe, link.subscribe(channels)).await;
+        subscribed.map_err(|error| unreached(&self.site.config, error))
+    }
+
+    fn deadline(&self) -> Deadline {
+        Deadline::within(self.site.config.connect_timeout)
     }
 
     /// Delivers until the connection is cut or nobody listens any more.
@@ -154,7 +158,7 @@ impl Listener {
             match event {
                 _ if self.ended => return,
                 Ok(Some(Event::Entered(inbox))) => {
-                    if let Err(error) = self.subscribe(&link, vec![inbox]).await {
+                    if let Err(error) = self.subscribe(&link, vec![inbox], &self.deadline()).await {
                         return self.fail(error);
                     }
                     self.confirm();

@@ -211,7 +211,7 @@ fn time(answer: &Value) -> Option<LeaseTime> {
         Value::Bytes(digits) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
         _ => None,
     };
-    Some(LeaseTime::from_millis(number(0)?.checked_mul(1_000)? + number(1)? / 1_000))
+    Some(LeaseTime::from_millis(number(0)?.checked_mul(1_000)?.checked_add(number(1)? / 1_000)?))
 }
 
 /// A number that nobody else draws.

@@ -11,7 +11,7 @@ use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 
 use crate::config::RedisConfig;
 use crate::value::Wrong;
-use crate::wire::Broken;
+use crate::wire::{Broken, Unopened};
 
 use super::checks::rule;
 
@@ -110,25 +110,25 @@ pub(crate) fn unreadable(config: &RedisConfig, lock: Option<&LockName>, wrong: W
 }
 
 /// A connection could not be opened: nothing was sent.
-pub(crate) fn unreached(config: &RedisConfig, broken: Broken) -> StoreError {
-    let (kind, message) = match &broken {
+pub(crate) fn unreached(config: &RedisConfig, unopened: Unopened) -> StoreError {
+    let (kind, message) = match &unopened.why {
         Broken::Refused(text) => {
             return StoreError { outcome: Outcome::NotExecuted, ..refused(config, None, text) };
         }
         Broken::Garbage(_) => {
-            (StoreErrorKind::Unfit, format!("{config}: this is no Redis that could keep locks ({broken})"))
+            (StoreErrorKind::Unfit, format!("{config}: this is no Redis that could keep locks ({unopened})"))
         }
-        _ if broken.is_mistrust() => (StoreErrorKind::Denied, format!("{config}: no trust: {broken}")),
-        _ => (StoreErrorKind::Unavailable, format!("{config} cannot be reached: {broken}")),
+        broken if broken.is_mistrust() => (StoreErrorKind::Denied, format!("{config}: no trust: {broken}")),
+        _ => (StoreErrorKind::Unavailable, format!("{config} cannot be reached: {unopened}")),
     };
-    StoreError { source: Some(Arc::new(broken)), ..StoreError::not_executed(kind, message) }
+    StoreError { source: Some(Arc::new(unopened)), ..StoreError::not_executed(kind, message) }
 }
 
 /// The server does not let this user hear notices. To keep locks it needs no such permission, so the rule is one of its own.
-pub(crate) fn unheard(config: &RedisConfig, broken: Broken) -> StoreError {
-    let text = match broken {
+pub(crate) fn unheard(config: &RedisConfig, unopened: Unopened) -> StoreError {
+    let text = match unopened.why {
         Broken::Refused(text) if text.starts_with("NOPERM") => text,
-        broken => return unreached(config, broken),
+        why => return unreached(config, Unopened { why, ..unopened }),
     };
     let (user, text) = (config.login(), config.quoted(&text));
     let start = String::from_utf8_lossy(&config.keys().glob_start()).into_owned();
@@ -150,6 +150,7 @@ pub(crate) fn cut(config: &RedisConfig, broken: Broken) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Step;
     use Outcome::{NotExecuted, Unknown};
     use StoreErrorKind::{Denied, Unavailable, Unfit, Unready};
 
@@ -211,8 +212,10 @@ mod tests {
 
     #[test]
     fn what_happens_on_the_way_is_judged_by_what_was_sent() {
-        let before = unreached(&config(), Broken::closed());
+        let unopened = |why| unreached(&config(), Unopened { why, step: Step::Hello });
+        let before = unopened(Broken::closed());
         assert_eq!((before.kind, before.outcome), (Unavailable, NotExecuted));
+        assert!(before.message.ends_with("broken pipe while logging in (HELLO)"), "{before}");
         let after = cut(&config(), Broken::closed());
         assert_eq!((after.kind, after.outcome), (Unavailable, Unknown));
         let late = cut(&config(), Broken::Unsent);
@@ -223,7 +226,7 @@ mod tests {
             (Broken::Garbage("not RESP"), Unfit),
             (std::io::Error::other(rustls::Error::DecryptError).into(), Denied),
         ] {
-            let error = unreached(&config(), broken);
+            let error = unopened(broken);
             assert_eq!((error.kind, error.outcome), (kind, NotExecuted), "{error}");
         }
     }

@@ -16,10 +16,11 @@ use tokio::sync::oneshot;
 use crate::clock::{self, Written};
 use crate::keys::Echo;
 use crate::store::Shared;
-use crate::wire::{Answers, Command, Haste, Loose, Packed, Pending};
+use crate::wire::{Answers, Command, Deadline, Haste, Loose, Packed, Pending, Step};
 
 use super::asking::Asking;
 use super::checks::random;
+use super::classify::unreached;
 use super::link::Link;
 
 /// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
@@ -108,6 +109,18 @@ impl Lane {
         self.answers(sent).await
     }
 
+    /// Sends commands that belong to the opening, whose answers come before the deadline or not at all.
+    pub(crate) async fn ask_before(
+        self: &Arc<Self>,
+        deadline: &Deadline,
+        step: Step,
+        commands: Packed,
+    ) -> Result<Answers, StoreError> {
+        // Its connection has a limit of its own, as long as this one.
+        let sent = self.sent(Written::WithoutClaims, commands).await?;
+        deadline.step(step, sent.replies).await.map_err(|error| unreached(&self.shared.site.config, error))
+    }
+
     /// Asks for nothing but an answer. Who loses patience with it leaves the connection, whichever runtime drives it: on one that the
     /// network has forgotten nothing else would ever fail.
     pub(crate) async fn probe(self: &Arc<Self>) -> Result<Pulse, StoreError> {
@@ -194,7 +207,7 @@ impl Lane {
         {
             return Err(why.clone());
         }
-        let stalled = self.shared.site.config.connect_timeout * STALLED;
+        let stalled = self.shared.site.config.connect_timeout.saturating_mul(STALLED);
         let (sent, told) = oneshot::channel();
         let parcel = Parcel { commands, written, sent };
         match &mut state.phase {
@@ -307,7 +320,8 @@ struct Opening {
 
 impl Opening {
     async fn open(self) {
-        let opened = Link::open(&self.lane.shared.site, None).await;
+        let site = &self.lane.shared.site;
+        let opened = Link::open(site, None, &Deadline::within(site.config.connect_timeout)).await;
         self.lane.opened(self.number, opened);
     }
 }

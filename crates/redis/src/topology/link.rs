@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
+use bandog_core::store::{Outcome, StoreError};
 use bandog_core::time::{Moment, RunId};
 use tokio::runtime::{Handle, Id};
 
@@ -13,7 +13,7 @@ use crate::keys::Echo;
 use crate::script::Script;
 use crate::store::Site;
 use crate::value::Value;
-use crate::wire::{Broken, Command, Ear, Haste, Loose, Packed, Pending, Route, Wire};
+use crate::wire::{Broken, Command, Deadline, Ear, Haste, Loose, Packed, Pending, Route, Step, Unopened, Wire};
 
 use super::checks::{Facts, random};
 use super::classify::unreached;
@@ -30,50 +30,47 @@ pub(crate) struct Link {
 
 impl Link {
     /// Opens a connection on the current runtime, checks the server, and teaches it the scripts, if none of the site did so in this life of
-    /// it. With an ear it is only listened to.
-    pub(crate) async fn open(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
-        let limit = site.config.connect_timeout;
-        let silent = |_| {
-            let message = format!("{} cannot be reached: no answer within {limit:?}", site.config);
-            StoreError::not_executed(StoreErrorKind::Unavailable, message)
-        };
-        let greeted = tokio::time::timeout(limit, Self::greet(site, ear)).await.map_err(silent)?;
+    /// it. With an ear it is only listened to. Every step of it is done before the deadline, or the error names it.
+    pub(crate) async fn open(site: &Site, ear: Option<Ear>, deadline: &Deadline) -> Result<Self, StoreError> {
         // Whatever the server refused: nobody's operation was sent yet.
+        let greeted = Self::greet(site, ear, deadline).await;
         greeted.map_err(|error| StoreError { outcome: Outcome::NotExecuted, ..error })
     }
 
     /// Opens a connection and logs in, and asks nothing about the server.
-    pub(crate) async fn plain(route: &Route, ear: Option<Ear>) -> Result<Self, Broken> {
-        let wire = route.open(ear).await?;
+    pub(crate) async fn plain(route: &Route, ear: Option<Ear>, deadline: &Deadline) -> Result<Self, Unopened> {
+        let wire = route.open(ear, deadline).await?;
         Ok(Self { wire, run: RunId::default(), home: Handle::current().id(), echo: None })
     }
 
-    async fn greet(site: &Site, ear: Option<Ear>) -> Result<Self, StoreError> {
+    async fn greet(site: &Site, ear: Option<Ear>, deadline: &Deadline) -> Result<Self, StoreError> {
         let failed = |error| unreached(&site.config, error);
         // Who only listens calls no script.
         let calls = ear.is_none();
         let echo = calls.then(|| Echo::from_bits(random()));
-        let mut link = Self::plain(&site.route, ear).await.map_err(failed)?;
+        let mut link = Self::plain(&site.route, ear, deadline).await.map_err(failed)?;
         let subscribed = echo.map(|echo| link.start(&subscribe(site.codec.keys().echo(echo)).into()));
         let sent = clock::now();
         let questions = link.start(&Facts::questions().into_iter().collect());
         // The first does not wait until it knows the server: it would have to teach it anyhow.
         let lesson = (calls && !site.has_taught()).then(|| link.teach());
-        let facts = Facts::read(&site.config, &questions.await.map_err(failed)?.list())?;
+        let told = deadline.step(Step::Questions, questions).await.map_err(failed)?;
+        let facts = Facts::read(&site.config, &told.list())?;
         site.clock.begin(facts.run, facts.time, sent, clock::now());
         if let Some(risk) = facts.judge(&site.config)? {
             site.warn(&risk);
         }
         let is_new = || calls && !site.has_taught_in(facts.run);
         if let Some(lesson) = lesson.or_else(|| is_new().then(|| link.teach())) {
-            let answers = lesson.await.map_err(failed)?.list();
+            let answers = deadline.step(Step::Scripts, lesson).await.map_err(failed)?.list();
             if let Some(Value::Error(text)) = answers.iter().find(|answer| matches!(answer, Value::Error(_))) {
                 return Err(super::refused(&site.config, None, text));
             }
             site.note_taught(facts.run);
         }
         if let Some(subscribed) = subscribed {
-            let is_refused = matches!(subscribed.await.map_err(failed)?.one(), Value::Error(_));
+            let answered = deadline.step(Step::Subscribe, subscribed).await.map_err(failed)?;
+            let is_refused = matches!(answered.one(), Value::Error(_));
             link.echo = echo.filter(|_| !is_refused);
         }
         link.run = facts.run;

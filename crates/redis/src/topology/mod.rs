@@ -6,6 +6,8 @@ mod classify;
 mod lane;
 mod link;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use checks::Facts;
 pub(crate) use checks::{OLDEST, judge_probe, probe, random, rule};
 pub(crate) use classify::{cut, is_of_permission, refused, unheard, unreached, unreadable};
 pub(crate) use lane::{Answered, Lane, Sent};

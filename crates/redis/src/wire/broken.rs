@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why a connection could not be opened, or ended. Everybody who waits on it is told the same.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -15,6 +16,9 @@ pub(crate) enum Broken {
     /// The server's own word, where it lets nobody in.
     #[error("{0}")]
     Refused(String),
+    /// There was no answer in time.
+    #[error("no answer within {}", humantime::format_duration(*.0))]
+    Silent(Duration),
     /// The connection had ended before: nothing was sent.
     #[error("the connection has ended")]
     Unsent,
@@ -24,11 +28,6 @@ impl Broken {
     /// The other end is gone.
     pub(crate) fn closed() -> Self {
         io::Error::from(io::ErrorKind::BrokenPipe).into()
-    }
-
-    /// There was no answer in time.
-    pub(crate) fn silent() -> Self {
-        io::Error::from(io::ErrorKind::TimedOut).into()
     }
 
     /// Whether TLS did not like the other end: that does not get better by trying again.

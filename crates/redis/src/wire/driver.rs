@@ -16,7 +16,8 @@ use crate::value::Value;
 use super::Broken;
 use super::awake::wake_behind_others;
 use super::bundle::untie;
-use super::reply::{Parser, Told};
+use super::flood::Flood;
+use super::reply::{LARGEST, Parser, TOO_LARGE, Told};
 use super::shared::{Shared, empty};
 use super::slot::Slot;
 use super::socket::{Stream, Window};
@@ -35,8 +36,8 @@ pub(crate) enum Heard {
 /// How often it looks for an answer before it lets others run; a few microseconds.
 const LOOKS: usize = 8;
 
-/// What is done with it.
-pub(crate) type Ear = Box<dyn Fn(Heard) + Send + Sync>;
+/// What is done with it, and whether anybody has a use for it.
+pub(crate) type Ear = Box<dyn Fn(Heard) -> bool + Send + Sync>;
 
 pub(super) struct Driver {
     stream: Stream,
@@ -51,9 +52,11 @@ pub(super) struct Driver {
     has_waited: bool,
     /// Looks for an answer whenever its runtime has nothing else to run.
     is_awake: bool,
-    replies: Vec<Value>,
+    /// Answers that were read, and what each weighs.
+    replies: Vec<(Value, usize)>,
     given: Vec<(Arc<Slot>, Value)>,
     wakers: Vec<Waker>,
+    flood: Flood,
     is_over: bool,
 }
 
@@ -72,6 +75,7 @@ impl Driver {
             replies: Vec::new(),
             given: Vec::new(),
             wakers: Vec::new(),
+            flood: Flood::default(),
             is_over: false,
         }
     }
@@ -174,7 +178,7 @@ impl Driver {
             let (taken, told) = self.parser.next(self.read.bytes())?;
             self.read.take(taken);
             match told {
-                Some(Told::Reply(value)) => self.replies.push(value),
+                Some(Told::Reply(value)) => self.replies.push((value, self.parser.weight())),
                 Some(Told::Push(items)) => self.pushed(items)?,
                 None => return Ok(()),
             }
@@ -182,24 +186,31 @@ impl Driver {
     }
 
     fn pushed(&mut self, mut items: Vec<Value>) -> Result<(), Broken> {
-        let Some(Value::Bytes(kind)) = items.first() else { return Ok(()) };
+        let Some(Value::Bytes(kind)) = items.first() else { return self.unwanted() };
         let tell: fn(Vec<Value>) -> Heard = match &kind[..] {
             b"message" => Heard::Message,
             b"pmessage" => Heard::Matched,
             // This is how such a command is answered.
             b"subscribe" | b"unsubscribe" | b"psubscribe" | b"punsubscribe" => {
-                self.replies.push(Value::Array(items));
+                self.replies.push((Value::Array(items), self.parser.weight()));
                 return Ok(());
             }
-            _ => return Ok(()),
+            _ => return self.unwanted(),
         };
         items.remove(0);
         // In the order in which they came.
         self.answer()?;
-        if let Some(ear) = &self.ear {
-            ear(tell(items));
+        let is_wanted = self.ear.as_ref().is_some_and(|ear| ear(tell(items)));
+        if is_wanted { Ok(()) } else { self.unwanted() }
+    }
+
+    /// Nobody had a use for a message.
+    fn unwanted(&mut self) -> Result<(), Broken> {
+        if self.flood.rises(clock::now) {
+            Err(Broken::Garbage("messages that nobody wants, too many of them"))
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
     /// Gives what was read to those who wait for it, and then wakes them.
@@ -208,14 +219,19 @@ impl Driver {
             return Ok(());
         }
         let mut state = self.shared.lock();
-        let mut is_asked = true;
+        let mut trouble = Ok(());
         let now = clock::now();
         state.unheard_since = now;
-        for value in self.replies.drain(..) {
+        for (value, weight) in self.replies.drain(..) {
             let Some(place) = state.line.front_mut() else {
-                is_asked = false;
+                trouble = Err(Broken::Garbage("an answer to nothing"));
                 break;
             };
+            place.weight += weight;
+            if place.weight > LARGEST {
+                trouble = Err(TOO_LARGE);
+                break;
+            }
             if place.tied > 1 {
                 let count = place.tied;
                 self.given.extend(untie(value, count).into_iter().filter_map(|value| Some((state.leave()?, value))));
@@ -233,15 +249,19 @@ impl Driver {
         drop(state);
         self.wakers.extend(self.given.drain(..).filter_map(|(slot, value)| slot.put(value)));
         self.wakers.drain(..).for_each(Waker::wake);
-        if is_asked { Ok(()) } else { Err(Broken::Garbage("an answer to nothing")) }
+        trouble
     }
 
     fn end(&mut self, broken: &Broken) {
         self.is_over = true;
+        if let Broken::Garbage(_) = broken {
+            tracing::warn!(%broken, "a connection to a Redis server was closed");
+        }
         let line = self.shared.end();
         line.into_iter().filter_map(|place| place.slot.fail(broken)).for_each(Waker::wake);
         if let Some(ear) = self.ear.take() {
-            ear(Heard::Gone);
+            // It has a use for this, if its owner is still there.
+            let _ = ear(Heard::Gone);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! From bytes to answers: RESP2 and RESP3, in whatever pieces they come. The [driver](super::driver) feeds it.
 //!
 //! It goes from token to token and keeps the lists that are not complete on a stack of its own, so that a piece costs no more
-//! than its bytes, and nesting no more than the stack may hold. What it does not understand is an error for good: where one
+//! than its bytes, and nesting no more than the stack may hold. An answer has a [weight](Parser::weight), which is what it takes of
+//! memory, and too much of it is refused while it comes. What it does not understand is an error for good: where one
 //! answer ends and the next begins is not known any more.
 
 use crate::value::Value;
@@ -11,14 +12,19 @@ use super::Broken;
 /// How deep lists may stand in each other. Ours go to four.
 const DEPTH: usize = 32;
 
-/// The most bytes of one answer: what Redis itself allows for a string.
-const LARGEST: usize = 512 << 20;
+/// The most that the answer to what was sent together may weigh. A lock with ten thousand waiters weighs a tenth of it.
+pub(super) const LARGEST: usize = 64 << 20;
+
+/// What a value weighs beside its bytes: three words, its share of a list that has grown to twice what it needs, and the allocator's.
+const ITEM: usize = 64;
 
 /// The most items of one list.
-const ITEMS: usize = 1 << 24;
+const ITEMS: usize = LARGEST / ITEM;
 
 /// The most bytes of what has no length before it: numbers, and words for people.
 const LINE: usize = 1 << 16;
+
+pub(super) const TOO_LARGE: Broken = Broken::Garbage("too large");
 
 /// Room that is made for a list before its items are there.
 const ROOM: usize = 64;
@@ -36,8 +42,10 @@ pub(crate) enum Told {
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     open: Vec<List>,
-    /// Bytes of the answer that is being read.
+    /// What of the present answer was read weighs so much.
     size: usize,
+    /// And the answer before it.
+    weight: usize,
 }
 
 #[derive(Debug)]
@@ -67,16 +75,21 @@ impl Parser {
         let mut taken = 0;
         while let Some((length, token)) = token(bytes.get(taken..).unwrap_or_default())? {
             taken += length;
-            self.size += length;
+            self.size += length + ITEM;
             if self.size > LARGEST {
-                return Err(Broken::Garbage("too large"));
+                return Err(TOO_LARGE);
             }
             if let Some(told) = self.take(token)? {
-                self.size = 0;
+                self.weight = std::mem::take(&mut self.size);
                 return Ok((taken, Some(told)));
             }
         }
         Ok((taken, None))
+    }
+
+    /// How much memory what was told last takes, at most.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
     }
 
     fn take(&mut self, token: Token) -> Result<Option<Told>, Broken> {
@@ -166,7 +179,7 @@ fn length(line: &[u8], most: usize) -> Result<Option<usize>, Broken> {
         -1 => Ok(None),
         length => {
             let length = usize::try_from(length).map_err(|_| Broken::Garbage("a length below zero"))?;
-            if length > most { Err(Broken::Garbage("too large")) } else { Ok(Some(length)) }
+            if length > most { Err(TOO_LARGE) } else { Ok(Some(length)) }
         }
     }
 }

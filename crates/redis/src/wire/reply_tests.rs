@@ -82,10 +82,10 @@ fn what_is_no_resp_ends_it() {
         "$x\r\n",
         "$-2\r\n",
         "$1\r\nab\r\n",
-        "$536870913\r\n",
+        "$67108865\r\n",
         "$99999999999999999999\r\n",
-        "*16777217\r\n",
-        "%16777217\r\n",
+        "*1048577\r\n",
+        "%1048577\r\n",
         "+torn\n",
         "*1\r\n>1\r\n+a\r\n",
         &deep,
@@ -99,10 +99,30 @@ fn what_is_no_resp_ends_it() {
 
 #[test]
 fn an_answer_of_many_strings_has_a_limit_too() {
-    let mut parser = Parser { size: LARGEST - 8, ..Parser::default() };
+    let mut parser = Parser { size: LARGEST - 2 * (4 + ITEM), ..Parser::default() };
     parser.open.push(List { kind: Kind::Items, left: 9, items: Vec::new() });
     assert!(parser.next(b":1\r\n:1\r\n").is_ok());
     assert!(parser.next(b":1\r\n").is_err());
+}
+
+#[test]
+fn nils_in_nested_lists_weigh_what_they_take() {
+    let nils = format!("*1000\r\n{}", "_\r\n".repeat(1_000));
+    let (mut parser, mut taken) = (Parser::default(), 0);
+    parser.next(b"*1000000\r\n").unwrap();
+    while let Ok((length, None)) = parser.next(nils.as_bytes()) {
+        assert_eq!(length, nils.len());
+        taken += 1_000;
+    }
+    let values = taken * size_of::<Value>();
+    assert!(values < LARGEST && 2 * values > LARGEST / 2, "{taken} nils take {values} bytes");
+}
+
+#[test]
+fn what_is_about_an_answer_weighs_as_well() {
+    let mut parser = Parser::default();
+    let endless = std::iter::repeat_with(|| parser.next(b"|1\r\n_\r\n_\r\n")).take(LARGEST / ITEM);
+    assert!(endless.map(|told| told.map(drop)).any(|told| told.is_err()), "attributes without an answer");
 }
 
 fn write(value: &Value, out: &mut Vec<u8>) {

@@ -14,9 +14,10 @@ use crate::config::{Address, Secret};
 use crate::value::Value;
 
 use super::driver::Ear;
+use super::slot::Pending;
 use super::socket::{Stream, prepare};
 use super::tls::{Files, Tls};
-use super::{Broken, Command, Packed, Wire};
+use super::{Broken, Command, Deadline, Packed, Step, Unopened, Wire};
 
 /// Where a server is, and how to be let in.
 #[derive(Clone)]
@@ -52,37 +53,45 @@ impl Route {
         Ok(self)
     }
 
-    /// Opens a connection on the current runtime and logs in.
-    pub(crate) async fn open(&self, ear: Option<Ear>) -> Result<Wire, Broken> {
+    /// Opens a connection on the current runtime and logs in, before the deadline.
+    pub(crate) async fn open(&self, ear: Option<Ear>, deadline: &Deadline) -> Result<Wire, Unopened> {
         let name = if ear.is_some() { "bandog-news" } else { "bandog" };
-        let (wire, driver) = Wire::new(self.connect().await?, ear);
+        let (wire, driver) = Wire::new(self.connect(deadline).await?, ear);
         let greeted = wire.send(&self.hello(name));
         let selected = self.select().map(|select| wire.send(&select));
         // Only now: a server that turns us away says so unasked, and that is to be heard as an answer.
         drop(tokio::spawn(driver));
-        if let Value::Error(text) = greeted.await?.one() {
-            return Err(self.unwelcome(text));
+        deadline.step(Step::Hello, welcomed(greeted, |text| self.unwelcome(text))).await?;
+        if let Some(selected) = selected {
+            deadline.step(Step::Select, welcomed(selected, |text| self.unwelcome(text))).await?;
         }
-        match selected {
-            Some(selected) => match selected.await?.one() {
-                Value::Error(text) => Err(self.unwelcome(text)),
-                _ => Ok(wire),
-            },
-            None => Ok(wire),
-        }
+        Ok(wire)
     }
 
-    async fn connect(&self) -> Result<Stream, Broken> {
-        Ok(match (&self.address, &self.tls) {
-            (Address::Unix(path), _) => UnixStream::connect(path).await?.into(),
-            (Address::Tls(host, port), Some(tls)) => tls.connect(self.connect_tcp(host, *port).await?).await?.into(),
-            (Address::Tls(..), None) => return Err(io::Error::other("no certificates were read").into()),
-            (Address::Tcp(host, port), _) => self.connect_tcp(host, *port).await?.into(),
-        })
+    async fn connect(&self, deadline: &Deadline) -> Result<Stream, Unopened> {
+        let (host, port) = match &self.address {
+            Address::Unix(path) => {
+                let connected = async { Ok(UnixStream::connect(path).await?) };
+                return Ok(deadline.step(Step::Connect, connected).await?.into());
+            }
+            Address::Tls(host, port) | Address::Tcp(host, port) => (host, *port),
+        };
+        let stream = deadline.step(Step::Connect, self.connect_tcp(host, port)).await?;
+        match (&self.address, &self.tls) {
+            (Address::Tls(..), Some(tls)) => {
+                let agreed = async { Ok(tls.connect(stream).await?) };
+                Ok(deadline.step(Step::Tls, agreed).await?.into())
+            }
+            (Address::Tls(..), None) => {
+                let why = io::Error::other("no certificates were read").into();
+                Err(Unopened { why, step: Step::Tls })
+            }
+            _ => Ok(stream.into()),
+        }
     }
 
     /// To whichever of the host's addresses answers first.
-    async fn connect_tcp(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+    async fn connect_tcp(&self, host: &str, port: u16) -> Result<TcpStream, Broken> {
         let connect = |address: SocketAddr| -> Connecting { Box::pin(TcpStream::connect(address)) };
         let stream = first(lookup_host((host, port)).await?.map(connect).collect()).await?;
         prepare(&stream, self.nodelay)?;
@@ -112,6 +121,14 @@ impl Route {
 
     fn select(&self) -> Option<Packed> {
         (self.db != 0).then(|| Command::new("SELECT").arg(self.db.to_string()).into())
+    }
+}
+
+/// Waits for an answer that is no refusal.
+async fn welcomed(answered: Pending, refused: impl Fn(String) -> Broken) -> Result<(), Broken> {
+    match answered.await?.one() {
+        Value::Error(text) => Err(refused(text)),
+        _ => Ok(()),
     }
 }
 

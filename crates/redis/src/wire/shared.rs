@@ -99,6 +99,8 @@ pub(super) struct Place {
     /// How many in the line, from here on, get their answer with this one.
     pub(super) tied: usize,
     pub(super) is_awaited: bool,
+    /// What the answers that it has weigh.
+    pub(super) weight: usize,
     pub(super) slot: Arc<Slot>,
 }
 
@@ -193,7 +195,7 @@ impl Shared {
         let loose = loose.filter(|_| state.row.takes() && !is_idle);
         state.write(loose, write);
         let is_awaited = haste == Haste::Awaited;
-        let stays_awake = state.stand(Place { left: count, tied: 1, is_awaited, slot: Arc::clone(&slot) });
+        let stays_awake = state.stand(Place { left: count, tied: 1, is_awaited, weight: 0, slot: Arc::clone(&slot) });
         if state.writing {
             state.hurried |= haste == Haste::AtOnce;
         } else if is_idle || state.is_full() || haste == Haste::AtOnce {

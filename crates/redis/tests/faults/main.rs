@@ -7,6 +7,7 @@ mod ghosts;
 mod index;
 mod losses;
 mod news;
+mod openings;
 mod probes;
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,25 +2,26 @@
 
 use std::sync::mpsc::channel;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::config::Address;
 use crate::value::Value;
-use crate::wire::{Broken, Command, Heard, Packed, Route};
+use crate::wire::{Broken, Command, Deadline, Heard, Packed, Route};
 
 use super::{MUCH, command, ends, listening, number, on_a_runtime, words};
 
 /// A look, no longer.
-const NOW: std::time::Duration = std::time::Duration::from_millis(1);
+const NOW: Duration = Duration::from_millis(1);
 
 #[test]
 fn at_the_end_all_are_told_and_nothing_more_is_sent() {
     for ending in ["", ":1\r\nHTTP/1.1 400 Bad Request\r\n", ":1\r\n:2", ":1\r\n$-7\r\n"] {
         on_a_runtime(async {
             let (told, heard) = channel();
-            let (wire, mut far) = ends(Some(Box::new(move |heard| told.send(format!("{heard:?}")).unwrap()))).await;
+            let (wire, mut far) = ends(Some(Box::new(move |heard| told.send(format!("{heard:?}")).is_ok()))).await;
             let (first, second) = (wire.send(&command("A")), wire.send(&command("B")));
             assert_eq!(words(&mut far, 2).await, ["A", "B"]);
             far.write_all(ending.as_bytes()).await.unwrap();
@@ -91,7 +92,7 @@ fn an_opening_that_is_given_up_leaves_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let route = Route::new(Address::Tcp(address.ip().to_string(), address.port())).login(None, None, 3);
-        let mut opening = Box::pin(route.open(None));
+        let mut opening = Box::pin(async { route.open(None, &Deadline::within(Duration::from_secs(60))).await });
         let (mut far, mut bytes) = (None, Vec::new());
         while bytes.is_empty() {
             assert!(opening.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -131,7 +132,11 @@ fn it_ends_with_its_runtime() {
 #[test]
 fn an_ear_that_panics_ends_it() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(Some(Box::new(|heard| assert!(matches!(heard, Heard::Gone), "as it should")))).await;
+        let (wire, mut far) = ends(Some(Box::new(|heard| {
+            assert!(matches!(heard, Heard::Gone), "as it should");
+            true
+        })))
+        .await;
         let pending = wire.send(&command("A"));
         far.write_all(b">3\r\n+message\r\n+a\r\n+b\r\n:1\r\n").await.unwrap();
         assert!(pending.await.is_err());

@@ -3,6 +3,7 @@
 //! On the same connection the first try is given up while it, or its answer, is still on the way; the same bytes follow it there, and both
 //! answers arrive. On a new connection the first try takes its connection with it.
 
+mod bytes;
 mod scene;
 mod words;
 

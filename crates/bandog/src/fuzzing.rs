@@ -1,0 +1,11 @@
+//! What the fuzzers call and nobody else may.
+
+use crate::config::ConfigError;
+
+/// Reads a URL with all its options as [`LocksBuilder::connect`](crate::LocksBuilder::connect) does, and opens nothing.
+///
+/// # Errors
+/// As there.
+pub fn url(url: &str) -> Result<(), ConfigError> {
+    crate::locks::read(url)
+}
