@@ -196,3 +196,37 @@ fn a_wait_for_a_server_that_dies_is_unavailable_and_never_busy() {
     drop(held.stdin.take());
     held.wait().unwrap();
 }
+
+/// How a command ends that may open only so many files, and what it says.
+fn with_files(server: &Server, files: u32, words: &str) -> (Option<i32>, String) {
+    let mut shell = bandog(server, PASSWORD, &[]);
+    let program = shell.get_program().to_owned();
+    let envs: Vec<_> = shell.get_envs().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned()))).collect();
+    shell = Command::new("sh");
+    shell.envs(envs).env("BANDOG_UNAVAILABLE_AFTER", "2s").stdin(Stdio::null());
+    shell.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" {words}")).arg(program);
+    let output = shell.output().unwrap();
+    (output.status.code(), said(&output))
+}
+
+#[test]
+fn a_command_that_may_open_too_few_files_fails_plainly_and_leaves_the_lock_free() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::with(&["--requirepass", PASSWORD]);
+    for files in 6..24 {
+        for words in ["run job -- true", "acquire job"] {
+            let (code, told) = with_files(&server, files, words);
+            // One that did get its ticket keeps the lock.
+            if code == Some(0) {
+                assert!(run(&server, &["break", "--now", "--yes", "--reason", "test", "job"]).status.code() < Some(91));
+                continue;
+            }
+            assert_eq!(code, Some(69), "{files} files, {words}: {told}");
+            assert!(!told.contains("panicked"), "{files} files, {words}: {told}");
+            let next = run(&server, &["run", "-n", "job", "--", "true"]);
+            assert!(next.status.success(), "{files} files, {words}: {told}; then {}", said(&next));
+        }
+    }
+}
