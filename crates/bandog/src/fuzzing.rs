@@ -9,3 +9,8 @@ use crate::config::ConfigError;
 pub fn url(url: &str) -> Result<(), ConfigError> {
     crate::locks::read(url)
 }
+
+/// Reads what stands in a ticket behind its checksum, and says it as a ticket does.
+pub fn ticket(body: &[u8]) -> Option<String> {
+    crate::ticket::read(body).map(|ticket| ticket.secret())
+}

@@ -23,4 +23,9 @@ mod real {
     pub(crate) fn runtime() -> std::io::Result<Runtime> {
         tokio::runtime::Builder::new_current_thread().enable_all().build()
     }
+
+    /// Ends a runtime from wherever the caller is: dropped inside another one it would panic.
+    pub(crate) fn end(runtime: Runtime) {
+        runtime.shutdown_background();
+    }
 }

@@ -234,7 +234,7 @@ impl FromStr for Ticket {
     }
 }
 
-fn read(body: &[u8]) -> Option<Ticket> {
+pub(crate) fn read(body: &[u8]) -> Option<Ticket> {
     let (secret, rest) = body.split_first_chunk()?;
     let (number, rest) = rest.split_first_chunk()?;
     let (token, rest) = rest.split_first_chunk()?;

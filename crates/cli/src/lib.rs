@@ -147,8 +147,17 @@ fn say_plainly(failure: &Failure, json: bool) -> Exit {
     failure.exit
 }
 
+/// The runtime panics where it finds no descriptors for its signals, so they are looked for first.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let room = [(); 3].map(|()| std::os::unix::net::UnixStream::pair());
+    for pair in room {
+        drop(pair?);
+    }
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
 fn on_runtime(say: &Say, lock: Option<&str>, work: impl AsyncFnOnce(&Say) -> Result<Exit, Failure>) -> Exit {
-    let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let result = match runtime() {
         Ok(runtime) => {
             let result = runtime.block_on(work(say));
             // A host's name that is still being looked up, after the patience with it was over, holds nobody up.

@@ -12,20 +12,57 @@ use crate::scene::Scene;
 /// One thing that happened.
 #[derive(Debug)]
 pub(crate) enum Note {
-    Waiting { scene: Scene, waited: Duration },
-    Busy { scene: Scene, waited: Option<Duration> },
-    Interrupted { signal: i32 },
-    Acquired { token: Token, holder: Option<PublicId>, waited: Duration },
-    Started { pid: u32 },
-    Danger { reason: LossReason, grace: Duration },
-    Lost { reason: LossReason, held: Duration, action: &'static str },
-    MaxHold { limit: Duration, grace: Duration },
+    Waiting {
+        scene: Scene,
+        waited: Duration,
+    },
+    /// The store says nothing, for that long.
+    Unanswered {
+        waited: Duration,
+        silent: Duration,
+    },
+    Busy {
+        scene: Scene,
+        waited: Option<Duration>,
+    },
+    Interrupted {
+        signal: i32,
+    },
+    Acquired {
+        token: Token,
+        holder: Option<PublicId>,
+        waited: Duration,
+    },
+    Started {
+        pid: u32,
+    },
+    Danger {
+        reason: LossReason,
+        grace: Duration,
+    },
+    Lost {
+        reason: LossReason,
+        held: Duration,
+        action: &'static str,
+    },
+    MaxHold {
+        limit: Duration,
+        grace: Duration,
+    },
     Stopped,
     Resumed,
-    AtLeast { left: Duration },
-    Shortened { signal: i32 },
-    Released { held: Duration },
-    Unreleased { error: String },
+    AtLeast {
+        left: Duration,
+    },
+    Shortened {
+        signal: i32,
+    },
+    Released {
+        held: Duration,
+    },
+    Unreleased {
+        error: String,
+    },
 }
 
 /// Who hears of it.
@@ -43,7 +80,11 @@ impl Note {
     pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Danger { .. } | Self::Lost { .. } | Self::MaxHold { .. } | Self::Unreleased { .. } => Weight::Error,
-            Self::Waiting { .. } | Self::Busy { .. } | Self::AtLeast { .. } | Self::Shortened { .. } => Weight::News,
+            Self::Waiting { .. }
+            | Self::Unanswered { .. }
+            | Self::Busy { .. }
+            | Self::AtLeast { .. }
+            | Self::Shortened { .. } => Weight::News,
             Self::Interrupted { .. }
             | Self::Acquired { .. }
             | Self::Started { .. }
@@ -70,6 +111,14 @@ impl Note {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Waiting { scene, waited } => format!("waiting for {}, {}", short(*waited), scene.words()),
+            Self::Unanswered { waited, silent } => {
+                let since = time_words(wall_micros().saturating_sub(micros(*silent)));
+                format!(
+                    "waiting for {}, the store has not answered for {} (since {since})",
+                    short(*waited),
+                    short(*silent)
+                )
+            }
             Self::Busy { scene, waited: None } => format!("busy, {}", scene.words()),
             Self::Busy { scene, waited: Some(waited) } => format!("busy after {}, {}", short(*waited), scene.words()),
             Self::Interrupted { signal } => format!("interrupted by signal {signal}"),
@@ -111,6 +160,9 @@ impl Note {
     fn fields(&self) -> (&'static str, Value) {
         match self {
             Self::Waiting { scene, waited } => ("waiting", scene.json(Some(*waited))),
+            Self::Unanswered { waited, silent } => {
+                ("unanswered", json!({ "waited_ms": millis(*waited), "silent_ms": millis(*silent) }))
+            }
             Self::Busy { scene, waited } => ("busy", scene.json(*waited)),
             Self::Interrupted { signal } => ("interrupted", json!({ "signal": signal })),
             Self::Acquired { token, holder, waited } => {
@@ -151,6 +203,10 @@ fn danger(reason: &LossReason) -> String {
 
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A length for people: two units at most, `0.4s` below ten seconds.

@@ -39,7 +39,11 @@ fn is_ready(file: &File) -> bool {
 
 /// Whether what is written there is lost: the null device, which also stands in for a stream that was closed.
 pub(crate) fn goes_nowhere(stream: impl AsFd) -> bool {
-    let Some(file) = stream.as_fd().try_clone_to_owned().ok().map(File::from) else { return true };
+    let file = match stream.as_fd().try_clone_to_owned() {
+        Ok(copy) => File::from(copy),
+        // Not open. That there is no room for a copy says nothing.
+        Err(error) => return error.raw_os_error() == Some(rustix::io::Errno::BADF.raw_os_error()),
+    };
     let null = std::fs::metadata("/dev/null").map(|null| null.rdev());
     let is_null =
         |meta: std::fs::Metadata| meta.file_type().is_char_device() && null.is_ok_and(|null| meta.rdev() == null);

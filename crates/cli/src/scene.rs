@@ -25,10 +25,14 @@ pub(crate) struct Scene {
 impl Scene {
     /// Asks the store, but not for long: it is only for words.
     pub(crate) async fn of(locks: &Locks, name: &str) -> Self {
-        match tokio::time::timeout(PATIENCE, locks.inspect(name)).await {
-            Ok(Ok(Some(info))) => Self::read(&info.record, wall_micros(), std::process::id()),
-            _ => Self::default(),
-        }
+        Self::ask(locks, name).await.unwrap_or_default()
+    }
+
+    /// The same; `None` if the store does not answer.
+    pub(crate) async fn ask(locks: &Locks, name: &str) -> Option<Self> {
+        let info = tokio::time::timeout(PATIENCE, locks.inspect(name)).await.ok()?.ok()?;
+        let read = |record: &_| Self::read(record, wall_micros(), std::process::id());
+        Some(info.map(|info| read(&info.record)).unwrap_or_default())
     }
 
     fn read(record: &RecordView, now: u64, pid: u32) -> Self {

@@ -90,13 +90,21 @@ impl Wait<'_> {
     /// Says who is waited for, again and again.
     async fn tell(&self, began: Moment) -> std::convert::Infallible {
         tokio::time::sleep(PATIENCE).await;
-        let mut last = None;
+        let (mut last, mut answered) = (None, Clock::system().now());
         loop {
-            let scene = Scene::of(self.locks, &self.args.name).await;
-            let note = Note::Waiting { scene: scene.clone(), waited: since(began) };
+            let asked = Clock::system().now();
+            let scene = Scene::ask(self.locks, &self.args.name).await;
+            let waited = since(began);
+            let note = match scene.clone() {
+                Some(scene) => {
+                    answered = asked;
+                    Note::Waiting { scene, waited }
+                }
+                None => Note::Unanswered { waited, silent: since(answered) },
+            };
             if self.say.is_live() {
                 self.say.live(&self.args.name, &note);
-            } else if last.as_ref().is_none_or(|last| scene.has_changed(last)) {
+            } else if last.as_ref().is_none_or(|last| is_news(last, scene.as_ref())) {
                 self.say.note(&self.args.name, &note);
             }
             last = Some(scene);
@@ -131,6 +139,15 @@ impl Wait<'_> {
     pub(crate) fn interrupted(&self, signal: i32) -> Failure {
         self.say.note(&self.args.name, &Note::Interrupted { signal });
         Failure::said(Exit::Interrupted(signal))
+    }
+}
+
+/// Whether somebody else holds it now, or the store has fallen silent or answers again.
+fn is_news(last: &Option<Scene>, scene: Option<&Scene>) -> bool {
+    match (last, scene) {
+        (Some(last), Some(scene)) => scene.has_changed(last),
+        (None, None) => false,
+        _ => true,
     }
 }
 

@@ -114,7 +114,7 @@ fn a_server_that_answers_no_writes_is_an_error_of_every_command_within_connect_t
 }
 
 /// A watch with notices, looking so rarely that looks tell nothing.
-fn watch(server: &Server, query: &str, every: &str) -> (Child, Lines) {
+fn watch(server: &Server, query: &str, every: &str) -> (Child, Lines<std::process::ChildStdout>) {
     let mut watch = bandog(server, PASSWORD, &["watch", "--json", "--every", every]);
     let url = format!("redis+unix://:{PASSWORD}@{}{query}", server.socket().display());
     let mut watch = watch.env("BANDOG_STORE", url).stdout(Stdio::piped()).spawn().unwrap();
@@ -122,9 +122,9 @@ fn watch(server: &Server, query: &str, every: &str) -> (Child, Lines) {
     (watch, lines)
 }
 
-type Lines = std::io::Lines<BufReader<std::process::ChildStdout>>;
+type Lines<S> = std::io::Lines<BufReader<S>>;
 
-fn event(lines: &mut Lines, name: &str) -> serde_json::Value {
+fn event<S: std::io::Read>(lines: &mut Lines<S>, name: &str) -> serde_json::Value {
     loop {
         let event: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
         if event["event"] == name {
@@ -181,4 +181,81 @@ fn a_watch_outlives_a_server_that_does_not_answer() {
     assert_eq!(event(&mut lines, "watching")["by"], "notices");
     watched.kill().unwrap();
     watched.wait().unwrap();
+}
+
+/// A command that waits for a lock that another holds, and says what happens as JSON.
+fn waits(server: &Server, options: &[&str]) -> Child {
+    let words = [&["run", "--json"], options, &["job", "--", "touch", "ran"]].concat();
+    let mut waits = bandog(server, PASSWORD, &words);
+    let waits = waits.current_dir(server.directory()).env("BANDOG_UNAVAILABLE_AFTER", "3s");
+    waits.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_wait_for_a_server_that_dies_is_unavailable_and_never_busy() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::with(&["--requirepass", PASSWORD]);
+    let mut holds =
+        bandog(&server, PASSWORD, &["run", "--lease", "60s", "job", "--", "sh", "-c", "echo ready; read -r _"]);
+    let mut held = holds.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(held.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let mut waiting: Vec<(Child, Lines<std::process::ChildStderr>)> =
+        [&["-w", "25s"][..], &["--on-busy", "skip", "-w", "6s"], &[]]
+            .iter()
+            .map(|options| waits(&server, options))
+            .map(|mut waits| {
+                let lines = BufReader::new(waits.stderr.take().unwrap()).lines();
+                (waits, lines)
+            })
+            .collect();
+    for (_, lines) in &mut waiting {
+        assert!(!event(lines, "waiting")["holders"].as_array().unwrap().is_empty());
+    }
+    server.kill();
+    for (waits, lines) in &mut waiting {
+        let silent = event(lines, "unanswered");
+        assert!(silent["silent_ms"].as_u64() <= silent["waited_ms"].as_u64(), "{silent}");
+        assert_eq!(event(lines, "error")["kind"], "unavailable");
+        assert_eq!(waits.wait().unwrap().code(), Some(69));
+    }
+    assert!(!server.directory().join("ran").exists());
+    drop(held.stdin.take());
+    held.wait().unwrap();
+}
+
+/// How a command ends that may open only so many files, and what it says.
+fn with_files(server: &Server, files: u32, words: &str) -> (Option<i32>, String) {
+    let mut shell = bandog(server, PASSWORD, &[]);
+    let program = shell.get_program().to_owned();
+    let envs: Vec<_> = shell.get_envs().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned()))).collect();
+    shell = Command::new("sh");
+    shell.envs(envs).env("BANDOG_UNAVAILABLE_AFTER", "2s").stdin(Stdio::null());
+    shell.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" {words}")).arg(program);
+    let output = shell.output().unwrap();
+    (output.status.code(), said(&output))
+}
+
+#[test]
+fn a_command_that_may_open_too_few_files_fails_plainly_and_leaves_the_lock_free() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let server = Server::with(&["--requirepass", PASSWORD]);
+    for files in 6..24 {
+        for words in ["run job -- true", "acquire job"] {
+            let (code, told) = with_files(&server, files, words);
+            // One that did get its ticket keeps the lock.
+            if code == Some(0) {
+                assert!(run(&server, &["break", "--now", "--yes", "--reason", "test", "job"]).status.code() < Some(91));
+                continue;
+            }
+            assert_eq!(code, Some(69), "{files} files, {words}: {told}");
+            assert!(!told.contains("panicked"), "{files} files, {words}: {told}");
+            let next = run(&server, &["run", "-n", "job", "--", "true"]);
+            assert!(next.status.success(), "{files} files, {words}: {told}; then {}", said(&next));
+        }
+    }
 }

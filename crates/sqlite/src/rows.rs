@@ -191,12 +191,12 @@ mod tests {
 
     #[test]
     fn record_and_push_of_the_build_before_are_read_and_written_alike() {
-        let Loaded::Record(record) = opened("job", &bytes(RECORD)) else { panic!("a record of ours") };
+        let Loaded::Record(mut record) = opened("job", &bytes(RECORD)) else { panic!("a record of ours") };
+        assert_eq!(sealed("job", &record).unwrap(), bytes(RECORD));
         let now = Now { lease: LeaseTime::ZERO, wall: WallTime::from_micros(0), run: RunId(1) };
-        let view = record.clone().apply(&Limits::default(), now, &Op::Inspect).reply.body;
+        let view = record.apply(&Limits::default(), now, &Op::Inspect).reply.body;
         let Body::Record(Some(view)) = view else { panic!("{view:?}") };
         assert_eq!((view.holders[0].who.label.as_str(), view.waiters[0].who.label.as_str()), ("ticket", "true"));
-        assert_eq!(sealed("job", &record).unwrap(), bytes(RECORD));
         let news: News = postcard::from_bytes(&bytes(NEWS)).unwrap();
         assert_eq!(news, News::Waiting { fair: true });
         assert_eq!(postcard::to_allocvec(&news).unwrap(), bytes(NEWS));

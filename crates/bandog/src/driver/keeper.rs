@@ -224,9 +224,25 @@ impl Keeper {
     }
 }
 
+/// The runtime of a thread that may fail to start, and whose caller may be inside a runtime of its own.
+struct Unstarted(Option<Runtime>);
+
+impl Drop for Unstarted {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            sync::end(runtime);
+        }
+    }
+}
+
 /// Starts the renewal thread of a driver, for its turn: until that has begun it waits.
 pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, turn: u64) -> std::io::Result<()> {
-    let body = move || runtime.block_on(keep(driver, turn));
+    let mut unstarted = Unstarted(Some(runtime));
+    let body = move || {
+        if let Some(runtime) = unstarted.0.take() {
+            runtime.block_on(keep(driver, turn));
+        }
+    };
     thread::Builder::new().name("bandog-keeper".into()).spawn(body).map(drop)
 }
 

@@ -56,3 +56,32 @@ fn a_store_that_keeps_nobody_out_is_refused() {
     assert!(stage.path("mine.db").exists(), "HOME is the stage");
     stage.line("run job -- true").env("BANDOG_STORE", "").run().is(0);
 }
+
+/// A user that runs nothing else: the limit counts all threads of a user, and root has none.
+const NOBODY_ELSE: u32 = 64_329;
+
+#[test]
+fn a_command_that_may_start_too_few_threads_fails_plainly() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    if !rustix::process::geteuid().is_root() || Command::new("bash").arg("-c").arg("ulimit -u 9").status().is_err() {
+        return eprintln!("!!! SKIPPED: threads are limited by bash, for another user than root");
+    }
+    let stage = Stage::new();
+    let dir = stage.path("theirs");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let program = dir.join("bandog");
+    std::fs::copy(crate::stage::BANDOG, &program).unwrap();
+    for threads in 2..8 {
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(format!("ulimit -u {threads}; exec \"$0\" run job -- true")).arg(&program);
+        shell.env("HOME", &dir).env("BANDOG_STORE", format!("sqlite:{}", dir.join("locks.db").display()));
+        let output = shell.current_dir(&dir).uid(NOBODY_ELSE).gid(NOBODY_ELSE).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 69)), "{threads} threads: {told}");
+        assert!(!told.contains("panicked"), "{threads} threads: {told}");
+    }
+}

@@ -60,7 +60,13 @@ impl Listener {
     pub(super) fn settle(mut self) -> io::Result<()> {
         self.home = Home::Own;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new().name("bandog-inbox".into()).spawn(move || runtime.block_on(self.work()))?;
+        let mut unstarted = Unstarted(Some(runtime));
+        let body = move || {
+            if let Some(runtime) = unstarted.0.take() {
+                runtime.block_on(self.work());
+            }
+        };
+        std::thread::Builder::new().name("bandog-inbox".into()).spawn(body)?;
         Ok(())
     }
 
@@ -234,6 +240,17 @@ impl Drop for Listener {
         let settled = Self::new(site, hall, sender, events, Home::Own).settle();
         if let Err(error) = settled {
             tracing::debug!(%error, "no thread to hear news");
+        }
+    }
+}
+
+/// The runtime of a thread that may fail to start: dropped inside the caller's it would panic.
+struct Unstarted(Option<tokio::runtime::Runtime>);
+
+impl Drop for Unstarted {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
         }
     }
 }

@@ -30,6 +30,10 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
     Ok(Runtime(Handle(Arc::new(std::sync::Mutex::new(Some(Vec::new()))))))
 }
 
+pub(crate) fn end(runtime: Runtime) {
+    drop(runtime);
+}
+
 pub(crate) fn random(bits: &mut [u8]) -> io::Result<()> {
     thread_rng().fill_bytes(bits);
     Ok(())
