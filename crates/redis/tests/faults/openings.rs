@@ -137,7 +137,14 @@ fn a_server_that_answers_no_writes_is_an_error_within_the_limit() {
         let server = Server::start();
         server.tell("CLIENT PAUSE 60000 WRITE");
         let error = fails(&server.url(), "no writes").await;
-        assert!(error.message.ends_with("while trying what this user may do (EVAL, PUBLISH, SCAN)"), "{error}");
+        // Before 7.0 scripts are not even loaded meanwhile.
+        let before_7 = bandog_rig::version() < (7, 0);
+        let step = if before_7 {
+            "loading the scripts (SCRIPT LOAD)"
+        } else {
+            "trying what this user may do (EVAL, PUBLISH, SCAN)"
+        };
+        assert!(error.message.ends_with(&format!("while {step}")), "{error}");
     });
 }
 
