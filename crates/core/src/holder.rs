@@ -32,7 +32,7 @@ impl ClientId {
     pub fn holder(self, ordinal: u64) -> HolderId {
         let mut hasher = sip128::SipHasher24::new_with_key(&self.0.to_le_bytes());
         hasher.write_u64(ordinal);
-        HolderId { secret: Secret(hasher.finish128().as_u128()), number: self.number(ordinal) }
+        HolderId { secret: Secret::from_bits(hasher.finish128().as_u128()), number: self.number(ordinal) }
     }
 
     /// Which of this client's claims a number names.
@@ -87,19 +87,37 @@ impl fmt::Debug for ClientId {
 }
 
 /// What proves one claim, to the store and to nobody else.
+// Not a u128, which is aligned to 16 bytes: every held lock has one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Secret(u128);
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "u128", into = "u128"))]
+pub struct Secret([u64; 2]);
 
 impl Secret {
     /// Rebuilds a secret from the bits that a store or a ticket wrote down.
     pub fn from_bits(bits: u128) -> Self {
-        Self(bits)
+        let whole = bits.to_be_bytes();
+        let half = |from: usize| std::array::from_fn(|at| whole[from + at]);
+        Self([u64::from_be_bytes(half(0)), u64::from_be_bytes(half(8))])
     }
 
     /// The bits, for stores and tickets that write them down.
     pub fn to_bits(self) -> u128 {
-        self.0
+        let [high, low] = self.0;
+        u128::from(high) << 64 | u128::from(low)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<u128> for Secret {
+    fn from(bits: u128) -> Self {
+        Self::from_bits(bits)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<Secret> for u128 {
+    fn from(secret: Secret) -> Self {
+        secret.to_bits()
     }
 }
 
@@ -126,7 +144,7 @@ pub struct HolderId {
 impl HolderId {
     /// The short id that people see; it cannot release anything.
     pub fn public(self) -> PublicId {
-        PublicId(digest(self.secret.0, self.number) & SHOWN)
+        PublicId(digest(self.secret.to_bits(), self.number) & SHOWN)
     }
 }
 

@@ -107,8 +107,8 @@ mod tests {
         let one = locks.semaphore("gpu", 2).acquire().await.unwrap();
         let two = locks.semaphore("gpu", 2).acquire().await.unwrap();
         let plan = breaking(&locks, false).await;
-        // The first revocation passes; the second is refused.
-        store.inject(OpKind::Any, Fault::Delay { before: Duration::ZERO, after: Duration::ZERO }, 1);
+        // The first revocation passes, and its holder's question whether it is true; the second is refused.
+        store.inject(OpKind::Any, Fault::Delay { before: Duration::ZERO, after: Duration::ZERO }, 2);
         store.inject(OpKind::Any, Fault::Deny, 1);
         let text = said(break_holds(&locks, plan).await);
         assert!(text.starts_with("1 of 2 broken, then: "), "{text}");

@@ -255,7 +255,8 @@ fn a_store_that_comes_back_in_time_finds_the_waiter_in_its_place() {
         world.wait(12_000);
         assert!(world.peers[ANN].machine.pick(world.now, slip).is_none(), "{failure:?}: it waits as before");
         let claims = world.peers[ANN].sent.iter().filter(|words| !words.starts_with("heartbeat")).collect::<Vec<_>>();
-        assert_eq!(claims, ["acquire #1"], "{failure:?}: the place is neither given up nor taken again");
+        let kept = matches!(&claims[..], [only] if only.starts_with("acquire "));
+        assert!(kept, "{failure:?}: the place is given up or taken again: {claims:?}");
         world.release(BOB, grip);
         assert_eq!(world.outcome(ANN, slip, 1_000).0, "granted", "{failure:?}");
     }
