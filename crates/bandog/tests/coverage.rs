@@ -3,7 +3,7 @@
 //! A table row is `| seed | mechanism | bandog | shown by |`. The last cell has the tests that show it, in back-ticks:
 //! `some::path::test_name`, or `crate/tests/file.rs::test_name` when the file matters (paths start below `crates/`). A test is a
 //! function with a test attribute, or a promise of the conformance suite. What is measured and not tested is `played SCENARIO`, one of
-//! those that `docs/benchmarks.md` has.
+//! those that `lab/results/README.md` has.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ fn every_row_names_a_test_that_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = fs::read_to_string(root.join("docs/coverage.md")).unwrap();
     let sources = sources(&root.join("crates")).unwrap();
-    let proofs = Proofs { sources, benchmarks: fs::read_to_string(root.join("docs/benchmarks.md")).unwrap() };
+    let proofs = Proofs { sources, results: fs::read_to_string(root.join("lab/results/README.md")).unwrap() };
     let rows = rows(&page);
     assert!(rows.len() > 100, "docs/coverage.md has only {} rows: is the table still parsed?", rows.len());
     let bad: Vec<String> = rows
@@ -32,7 +32,7 @@ fn every_row_names_a_test_that_exists() {
 #[test]
 fn faulty_rows_are_found() {
     let sources = BTreeMap::from([("core/src/a.rs".to_owned(), "#[test]\nfn exists() {}\nfn helps() {}".to_owned())]);
-    let proofs = Proofs { sources, benchmarks: "| scenario | commit |\n| `pair` | `1234567` |\n".to_owned() };
+    let proofs = Proofs { sources, results: "| scenario | commit |\n| `pair` | `1234567` |\n".to_owned() };
     let faults = |line: &str| rows(line).iter().flat_map(|row| row.faults(&proofs)).collect::<Vec<_>>();
     for good in [
         "| 000 | m | b | `exists` |",
@@ -68,7 +68,8 @@ fn faulty_rows_are_found() {
 struct Proofs {
     /// Every Rust file, by its path below `crates`.
     sources: BTreeMap<String, String>,
-    benchmarks: String,
+    /// The page of the lab that lists what was played.
+    results: String,
 }
 
 /// One row of the table, with the line it stands on.
@@ -112,8 +113,8 @@ fn fault(proof: &str, proofs: &Proofs) -> Option<String> {
         return None;
     }
     if let Some(scenario) = proof.strip_prefix("played ") {
-        let played = proofs.benchmarks.lines().any(|line| line.starts_with(&format!("| `{scenario}` |")));
-        return (!played).then(|| format!("docs/benchmarks.md says nothing of a scenario `{scenario}`"));
+        let played = proofs.results.lines().any(|line| line.starts_with(&format!("| `{scenario}` |")));
+        return (!played).then(|| format!("lab/results/README.md says nothing of a scenario `{scenario}`"));
     }
     let Some(path) = proof.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) else {
         return Some(format!("{proof:?} is neither `played SCENARIO` nor a test name in back-ticks"));

@@ -1,4 +1,4 @@
-//! Every script, lost at every place on its way and sent again: it takes effect once. Makes `docs/redis-losses.md`.
+//! Every script, lost at every place on its way and sent again: it takes effect once. Makes `losses.md` beside it.
 //!
 //! On the same connection the first try is given up while it, or its answer, is still on the way; the same bytes follow it there, and both
 //! answers arrive. On a new connection the first try takes its connection with it.
@@ -59,15 +59,15 @@ fn every_script_lost_anywhere_takes_effect_once() {
 }
 
 fn compare(page: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/redis-losses.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/table/losses.md");
     if std::env::var_os("BANDOG_WRITE_TABLES").is_some() {
         std::fs::write(&path, page).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     for (at, (found, kept)) in page.lines().zip(kept.lines().chain(std::iter::repeat(""))).enumerate() {
-        assert_eq!(found, kept, "line {} of docs/redis-losses.md", at + 1);
+        assert_eq!(found, kept, "line {} of losses.md", at + 1);
     }
-    assert_eq!(page.lines().count(), kept.lines().count(), "docs/redis-losses.md has more lines than there are scenes");
+    assert_eq!(page.lines().count(), kept.lines().count(), "losses.md has more lines than there are scenes");
 }
 
 struct Bench {
