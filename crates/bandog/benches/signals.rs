@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let near = Locks::builder().build().expect("the defaults are valid");
     // On one thread its own time: other programs do not count.
     let mut met = row("memory", &runtime, &near, 4_000, || nanos(clock_gettime(ClockId::ThreadCPUTime)));
-    if !bandog_rig::is_missing() {
+    if bandog_rig::is_installed() {
         let server = Server::start();
         let far = runtime.block_on(Locks::connect(&server.url())).expect("a server of our own");
         met &= row("Redis, TCP", &runtime, &far, 100, || Clock::system().now().nanos());

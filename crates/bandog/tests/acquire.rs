@@ -176,6 +176,27 @@ async fn run_does_not_go_on_after_a_pause() {
 }
 
 #[tokio::test]
+async fn run_polls_its_work_only_when_it_is_woken() {
+    for world in World::both() {
+        let locks = world.locks();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        let work = tokio::spawn(locks.mutex("job").run(move |_| {
+            std::future::poll_fn(move |_| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Poll::<()>::Pending
+            })
+        }));
+        world.pass(secs(1)).await;
+        let begun = polls.load(Ordering::SeqCst);
+        world.pass(secs(100)).await;
+        assert_eq!((begun, polls.load(Ordering::SeqCst)), (1, 1), "renewals are nothing to the work");
+        assert_eq!(world.holders("job"), 1);
+        work.abort();
+    }
+}
+
+#[tokio::test]
 async fn run_tells_a_loss_that_only_its_release_noticed() {
     for world in World::both() {
         let store = world.store.clone();

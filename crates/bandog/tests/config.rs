@@ -4,12 +4,14 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::future::Future;
 use std::path::Path;
 use std::process::Command;
+use std::task::Poll;
 use std::time::Duration;
 
 use bandog::ledger::Limits;
-use bandog::{ConfigError, GuardState, LockConfig, Locks, MemoryStore};
+use bandog::{ConfigError, ErrorKind, Fault, GuardState, LockConfig, Locks, MemoryStore, OpKind, Owner};
 use common::{World, ms, poll, ready, secs, waiting};
 
 fn page() -> String {
@@ -76,13 +78,93 @@ async fn defaults_are_as_documented() {
     says("clean-up per operation", "64 entries");
     says("retention of tombstones", "10 s");
     says("longest lease", "10 min");
-    // The rest is shown where it is tested: 64 passes or 10 ms, 10 s unreachable, 2 s response, 255 deep.
-    says("local passes while somebody else waits", "64");
-    says("time of local passing while somebody else waits", "10 ms");
-    says("store unreachable", "error after 10 s");
-    says("response timeout", "2 s");
-    says("depth of re-entry", "255");
-    says("drain at the end", "5 s");
+}
+
+/// How long a future keeps its caller waiting, and what it gives then.
+async fn awaited<F: Future + Unpin>(world: &World, mut future: F) -> (Duration, F::Output) {
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Poll::Ready(output) = poll(&mut future) {
+            return (waited, output);
+        }
+        assert!(waited < secs(60), "it hangs");
+        world.pass(ms(10)).await;
+        waited += ms(10);
+    }
+}
+
+/// How often a lock is passed on in one process while another waits, if each holds it for so long.
+async fn passes(each: Duration) -> u32 {
+    let world = World::far();
+    let (a, b) = (world.locks(), world.locks());
+    let mut guard = a.mutex("job").acquire().await.expect("free");
+    let line: Vec<_> = (0..100).map(|_| waiting(a.mutex("job").acquire())).collect();
+    let _other = waiting(b.mutex("job").acquire());
+    world.settle().await;
+    for (passed, mut next) in (0..).zip(line) {
+        world.pass(each).await;
+        guard.release().await.expect("released");
+        world.settle().await;
+        match poll(&mut next) {
+            Poll::Ready(passed_on) => guard = passed_on.expect("granted"),
+            Poll::Pending => return passed,
+        }
+    }
+    panic!("it is passed on for ever")
+}
+
+#[tokio::test]
+async fn default_bounds_are_measured_as_documented() {
+    let page = page();
+    let says = |option: &str, value: &str| {
+        let row = row(&page, option);
+        assert!(row[1].starts_with(value), "{option} is {value:?} in the code, but {:?} on the page", row[1]);
+    };
+    let words = |length: Duration| match length.subsec_millis() {
+        0 => format!("{} s", length.as_secs()),
+        _ => format!("{} ms", length.as_millis()),
+    };
+
+    let world = World::far();
+    world.store.inject(OpKind::Any, Fault::Refuse, u32::MAX);
+    let (waited, unreachable) = awaited(&world, world.locks().mutex("job").acquire()).await;
+    assert_eq!(unreachable.unwrap_err().kind(), ErrorKind::Unavailable);
+    says("store unreachable", &format!("error after {}", words(waited)));
+
+    let world = World::far();
+    let guard = world.locks().mutex("job").acquire().await.unwrap();
+    world.store.inject(OpKind::Release, Fault::LoseRequest, 1);
+    let (waited, unanswered) = awaited(&world, Box::pin(guard.release())).await;
+    assert_eq!(unanswered.unwrap_err().kind(), ErrorKind::Unavailable);
+    says("response timeout", &words(waited));
+
+    let world = World::far();
+    let locks = world.locks();
+    let _held = locks.mutex("job").acquire().await.unwrap();
+    world.store.inject(OpKind::Any, Fault::LoseRequest, u32::MAX);
+    let (waited, drained) = awaited(&world, Box::pin(locks.shutdown())).await;
+    assert_eq!(drained.unwrap_err().pending, 1);
+    says("drain at the end", &words(waited));
+
+    let (locks, me) = (World::near().locks(), Owner::new());
+    let (enter, mut guards) = (locks.mutex("job").owner(&me).reentrant(), Vec::new());
+    let too_deep = loop {
+        match enter.acquire().await {
+            Ok(guard) => guards.push(guard),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(too_deep.kind(), ErrorKind::TooDeep);
+    says("depth of re-entry", &guards.len().to_string());
+
+    says("local passes while somebody else waits", &passes(Duration::ZERO).await.to_string());
+    // The one that would begin at the end of that time is the first that is not.
+    says("time of local passing while somebody else waits", &words(ms(1) * (passes(ms(1)).await + 1)));
+
+    let (world, minute) = (World::near(), 60);
+    let locks = world.locks();
+    world.pass(secs(minute)).await;
+    says("watchdog period", &words(secs(minute / locks.health().rounds)));
 }
 
 #[test]

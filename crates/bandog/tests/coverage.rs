@@ -5,7 +5,7 @@
 //! function with a test attribute, or a promise of the conformance suite. What is measured and not tested is `played SCENARIO`, one of
 //! those that `lab/results/README.md` has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ const COLUMNS: usize = 4;
 fn every_row_names_a_test_that_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = fs::read_to_string(root.join("docs/coverage.md")).unwrap();
-    let sources = sources(&root.join("crates")).unwrap();
-    let proofs = Proofs { sources, results: fs::read_to_string(root.join("lab/results/README.md")).unwrap() };
+    let tests = all_tests(&root.join("crates")).unwrap();
+    let proofs = Proofs { tests, results: fs::read_to_string(root.join("lab/results/README.md")).unwrap() };
     let rows = rows(&page);
     assert!(rows.len() > 100, "docs/coverage.md has only {} rows: is the table still parsed?", rows.len());
     let bad: Vec<String> = rows
@@ -27,12 +27,27 @@ fn every_row_names_a_test_that_exists() {
         .map(|(line, faults)| format!("line {line}: {}", faults.join("; ")))
         .collect();
     assert!(bad.is_empty(), "docs/coverage.md has {} bad rows:\n{}", bad.len(), bad.join("\n"));
+    assert_eq!(strays(&page), [0; 0], "lines of docs/coverage.md that look like rows and stand in no table");
+    assert!(page.contains(&format!("\n{} rows.\n", rows.len())), "docs/coverage.md has {} rows", rows.len());
+}
+
+#[test]
+fn rows_outside_a_table_are_found() {
+    let table = "| seed | mechanism | bandog | shown by |\n|---|---|---|---|\n| 000 | m | b | `t` |\n";
+    assert_eq!(strays(table), [0; 0]);
+    assert_eq!(
+        strays(&format!("{table}\n| 000 | m | b | `t` |\n| 000 | m | b | `t` |\n")),
+        [5, 6],
+        "after a blank line"
+    );
+    assert_eq!(strays(&format!("{table}## Next\n")), [4], "a heading right below");
+    assert_eq!(strays("| 000 | m | b | `t` |\n"), [1], "without a head");
 }
 
 #[test]
 fn faulty_rows_are_found() {
-    let sources = BTreeMap::from([("core/src/a.rs".to_owned(), "#[test]\nfn exists() {}\nfn helps() {}".to_owned())]);
-    let proofs = Proofs { sources, results: "| scenario | commit |\n| `pair` | `1234567` |\n".to_owned() };
+    let tests = BTreeMap::from([("core/src/a.rs".to_owned(), tests("#[test]\nfn exists() {}\nfn helps() {}"))]);
+    let proofs = Proofs { tests, results: "| scenario | commit |\n| `pair` | `1234567` |\n".to_owned() };
     let faults = |line: &str| rows(line).iter().flat_map(|row| row.faults(&proofs)).collect::<Vec<_>>();
     for good in [
         "| 000 | m | b | `exists` |",
@@ -66,8 +81,8 @@ fn faulty_rows_are_found() {
 
 /// What a row can name.
 struct Proofs {
-    /// Every Rust file, by its path below `crates`.
-    sources: BTreeMap<String, String>,
+    /// The tests of every Rust file, by its path below `crates`.
+    tests: BTreeMap<String, BTreeSet<String>>,
     /// The page of the lab that lists what was played.
     results: String,
 }
@@ -85,6 +100,21 @@ fn rows(page: &str) -> Vec<Row> {
         .filter(|(_, line)| is_row(line))
         .map(|(at, line)| Row { line: at + 1, cells: cells(line) })
         .collect()
+}
+
+/// Lines that break a table, or look like rows and stand in none: a table begins with its head, and its rows follow without a gap.
+fn strays(page: &str) -> Vec<usize> {
+    let (mut found, mut is_table, mut before) = (Vec::new(), false, "");
+    for (number, line) in (1..).zip(page.lines()) {
+        let is_head = line.starts_with("| seed |") && before.is_empty();
+        is_table = line.starts_with('|') && (is_table || is_head);
+        let runs_on = !line.starts_with('|') && !line.is_empty() && before.starts_with('|');
+        if runs_on || line.starts_with('|') && !is_table {
+            found.push(number);
+        }
+        before = line;
+    }
+    found
 }
 
 fn cells(line: &str) -> Vec<String> {
@@ -121,22 +151,27 @@ fn fault(proof: &str, proofs: &Proofs) -> Option<String> {
     };
     let (place, name) = path.rsplit_once("::").unwrap_or(("", path));
     let known = if place.ends_with(".rs") {
-        proofs.sources.get(place).is_some_and(|text| has_test(text, name))
+        proofs.tests.get(place).is_some_and(|tests| tests.contains(name))
     } else {
-        is_promise(name) || proofs.sources.values().any(|text| has_test(text, name))
+        is_promise(name) || proofs.tests.values().any(|tests| tests.contains(name))
     };
     (!known).then(|| format!("there is no test `{path}`"))
 }
 
-/// Whether `text` has a function `name` with a test attribute above it.
-fn has_test(text: &str, name: &str) -> bool {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let head = format!("fn {name}(");
-    let is_it = |line: &str| line.strip_prefix("async ").unwrap_or(line).starts_with(&head);
-    let above =
-        |at: usize| lines[..at].iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
-    let is_test = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-    lines.iter().enumerate().any(|(at, line)| is_it(line) && above(at).any(|line| is_test(line)))
+/// The names of the functions in `text` that have a test attribute above them.
+fn tests(text: &str) -> BTreeSet<String> {
+    let (mut found, mut is_test) = (BTreeSet::new(), false);
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("#[") || line.starts_with("//") {
+            is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+            continue;
+        }
+        let name =
+            line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ").and_then(|rest| rest.split_once('('));
+        found.extend(name.filter(|_| is_test).map(|(name, _)| name.to_owned()));
+        is_test = false;
+    }
+    found
 }
 
 /// Whether the conformance suite makes a test of `name` for every store.
@@ -144,8 +179,8 @@ fn is_promise(name: &str) -> bool {
     bandog_conformance::PROMISES.iter().any(|promise| promise.rsplit("::").next() == Some(name))
 }
 
-/// Every Rust file below `crates`, by its path from there.
-fn sources(crates: &Path) -> io::Result<BTreeMap<String, String>> {
+/// The tests of every Rust file below `crates`, by its path from there.
+fn all_tests(crates: &Path) -> io::Result<BTreeMap<String, BTreeSet<String>>> {
     let mut found = BTreeMap::new();
     let mut open: Vec<PathBuf> = vec![crates.to_path_buf()];
     while let Some(folder) = open.pop() {
@@ -157,7 +192,7 @@ fn sources(crates: &Path) -> io::Result<BTreeMap<String, String>> {
                 let name = path.strip_prefix(crates).unwrap_or(&path).to_string_lossy().replace('\\', "/");
                 // This file names tests in its own examples; it proves nothing about locks.
                 if !path.ends_with("bandog/tests/coverage.rs") {
-                    found.insert(name, fs::read_to_string(path)?);
+                    found.insert(name, tests(&fs::read_to_string(path)?));
                 }
             }
         }

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -46,7 +47,27 @@ async fn one_renewal_thread_serves_many_holds() {
     let (renewals, looks): (Vec<_>, Vec<_>) = log.iter().partition(|(_, _, op)| matches!(op, Op::Renew(_)));
     assert_eq!(renewals.len(), 30_000, "one renewal each third of the lease, no more");
     assert!(looks.iter().all(|(_, _, op)| matches!(op, Op::Heartbeat(_))), "and a look in between");
-    assert!(looks.len() <= 30_000, "{} looks", looks.len());
+    // A round of the watchdog that falls on the moment of a renewal may come before it.
+    assert!(looks.len() <= 60_000, "{} looks: more than one in each round", looks.len());
+}
+
+#[tokio::test]
+async fn renewals_of_many_locks_go_together() {
+    let world = World::far();
+    let far = world.far.clone().unwrap();
+    let locks = world.locks();
+    let mut guards = Vec::new();
+    for n in 0..1_000 {
+        guards.push(locks.mutex(format!("job:{n}")).acquire().await.unwrap());
+    }
+    far.log.lock().unwrap().clear();
+    let before = far.batches.load(Ordering::SeqCst);
+    world.pass(secs(10)).await;
+    let sent = far.sent();
+    let renewals = sent.iter().filter(|op| matches!(op, Op::Renew(_))).count();
+    let batches = far.batches.load(Ordering::SeqCst) - before;
+    assert_eq!(renewals, 1_000);
+    assert!(batches <= 20, "{batches} batches for them and a look at each");
 }
 
 #[tokio::test]

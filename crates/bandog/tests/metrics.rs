@@ -6,9 +6,10 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use bandog::{Fault, Locks, OpKind, Owner};
+use bandog::{Fault, Locks, OpKind, Owner, Recovery};
 use common::{World, ms, secs, waiting};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
@@ -210,4 +211,78 @@ fn groups_are_what_the_user_says_they_are() {
     assert_eq!(numbers.count("bandog_grants_total{how=at_once,group=order}"), 3);
     assert_eq!(numbers.seconds("bandog_hold_seconds{end=released,group=order}").len(), 3);
     assert!(!numbers.0.keys().any(|series| series.contains("order:")), "names of locks are no labels");
+}
+
+#[test]
+fn gauges_say_what_the_client_has() {
+    for world in World::both() {
+        let numbers = measured(async {
+            let locks = world.locks();
+            let _listens = locks.events();
+            let mut guards = Vec::new();
+            for n in 0..4 {
+                guards.push(locks.mutex(format!("job:{n}")).acquire().await.unwrap());
+            }
+            let waits = [(); 2].map(|()| tokio::spawn(locks.mutex("job:0").acquire()));
+            world.pass(ms(4_500)).await;
+            // Its answer is still awaited when the watchdog comes round.
+            world.store.inject(OpKind::Release, Fault::LoseRequest, 1);
+            drop(guards.pop());
+            world.pass(ms(500)).await;
+            waits.iter().for_each(tokio::task::JoinHandle::abort);
+        });
+        let gauges = ["holds", "waiters", "locks_in_use", "janitor_pending", "listeners"];
+        let seen = gauges.map(|gauge| numbers.gauge(&format!("bandog_{gauge}{{}}")));
+        assert_eq!(seen, [3.0, 2.0, 4.0, 1.0, 1.0], "{gauges:?}");
+        let bytes = numbers.gauge("bandog_hold_bytes{}");
+        assert!((100.0..4_000.0).contains(&bytes), "{bytes} bytes for each of them");
+    }
+}
+
+#[test]
+fn rounds_of_the_watchdog_are_counted() {
+    for world in World::both() {
+        let numbers = measured(async {
+            let locks = world.locks();
+            world.pass(secs(60)).await;
+            drop(locks);
+        });
+        assert_eq!(numbers.count("bandog_watchdog_runs_total{}"), 12, "every 5 s");
+        assert_eq!(numbers.seconds("bandog_watchdog_run_seconds{}").len(), 12);
+    }
+}
+
+#[test]
+fn connections_that_give_no_answer_are_shown_as_down() {
+    let world = World::far();
+    let far = world.far.clone().unwrap();
+    let locks = world.locks();
+    for (deaf, up) in [(false, 1.0), (true, 0.0), (false, 1.0)] {
+        far.deaf.store(deaf, Ordering::SeqCst);
+        let numbers = measured(world.pass(secs(30)));
+        let seen = ["renewals", "inbox"].map(|way| numbers.gauge(&format!("bandog_connection_up{{connection={way}}}")));
+        assert_eq!(seen, [up, up], "deaf: {deaf}");
+        assert!(!deaf || numbers.count("bandog_watchdog_findings_total{check=connection}") > 0);
+    }
+    drop(locks);
+}
+
+#[test]
+fn recoveries_are_counted_by_what_became_of_them() {
+    for world in World::both() {
+        let numbers = measured(async {
+            let (ann, bob) = (world.locks(), world.locks());
+            let again = |lock: &str| ann.mutex(lock).recovery(Recovery::Reacquire).acquire();
+            // One that nobody had meanwhile, and one that another has by then.
+            let (free, taken) = (again("free").await.unwrap(), again("taken").await.unwrap());
+            world.clock.pause(secs(35));
+            let theirs = bob.mutex("taken").acquire().await.unwrap();
+            assert!(!free.is_held() && !taken.is_held());
+            world.pass(secs(5)).await;
+            assert!(free.is_held() && !taken.is_held() && theirs.is_held());
+        });
+        let results = ["ok", "failed"]
+            .map(|result| numbers.count(&format!("bandog_recoveries_total{{strategy=reacquire,result={result}}}")));
+        assert_eq!(results, [1, 1]);
+    }
 }

@@ -39,7 +39,8 @@ fn main() -> ExitCode {
 }
 
 fn campaign(scenarios: &[Scenario], orders: &Orders) -> ExitCode {
-    if bandog_rig::is_missing() {
+    if !bandog_rig::is_installed() {
+        eprintln!("no redis-server here; install it, or name another with BANDOG_REDIS_SERVER");
         return ExitCode::FAILURE;
     }
     crew::end_on_signals();

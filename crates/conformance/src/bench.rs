@@ -152,6 +152,17 @@ impl Bench {
         Actor::new(self, name.clone(), Client::new(ClientId::from_random(bits), who)).await
     }
 
+    /// As many clients for a lock as a race needs, each with a connection of its own.
+    pub async fn crowd_apart(&self, name: &LockName) -> Vec<Actor> {
+        let mut crowd = Vec::new();
+        for _ in 0..self.crowd().min(16) {
+            let mut actor = self.actor(name).await;
+            actor.store = self.store.lane();
+            crowd.push(actor);
+        }
+        crowd
+    }
+
     /// Lets a length pass, and the grace on top: what ended by then has ended.
     pub async fn outlast(&self, length: Duration) {
         self.time.pass(length + self.terms.grace).await;

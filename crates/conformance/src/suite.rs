@@ -64,6 +64,8 @@ macro_rules! __promises {
                 an_expired_hold_is_handed_on
                 an_expired_holder_cannot_release_the_next
                 each_hold_has_its_own_end
+                many_claims_at_a_lease_end_make_one_holder
+                a_renewal_and_a_claim_at_a_lease_end_never_both_hold
             }
             fifo {
                 grants_follow_the_queue

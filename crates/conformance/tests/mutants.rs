@@ -42,7 +42,7 @@ fn every_mutant_is_caught() {
 }
 
 /// A mutant that breaks more than this breaks the stage on which the stories are told, and says little about any one of them.
-const FEW: usize = 36;
+const FEW: usize = 38;
 
 /// Every promise is there for a reason: a mutant that is otherwise quite right breaks it.
 #[test]

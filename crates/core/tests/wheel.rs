@@ -1,6 +1,7 @@
 //! The wheel against a sorted map: never late, never early, none lost, cancel exact, first in first out in a tick.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use bandog_core::wheel::{Key, Wheel};
 use proptest::prelude::*;
@@ -173,4 +174,26 @@ fn few_stops_lead_to_a_far_entry() {
         wheel.poll(next);
     }
     assert!(wheel.is_empty());
+}
+
+/// The best time of some rounds in which a few of so many timers are cancelled, all of which are in one slot: a search would have the
+/// farthest to go there.
+#[expect(clippy::disallowed_methods, reason = "no timer of ours is measured by it")]
+fn cost_of_cancelling(timers: u32) -> Duration {
+    let rounds = (0..5).map(|_| {
+        let mut wheel = Wheel::new(0);
+        let keys: Vec<Key> = (0..timers).map(|number| wheel.schedule(5, number)).collect();
+        let middle = &keys[keys.len() / 2..][..100];
+        let began = Instant::now();
+        assert!(middle.iter().all(|key| wheel.cancel(*key).is_some()));
+        began.elapsed()
+    });
+    rounds.min().expect("some rounds")
+}
+
+#[test]
+fn cancelling_is_not_a_search() {
+    let (few, many) = (cost_of_cancelling(1_000), cost_of_cancelling(1_000_000));
+    // A thousand times as many: whoever searched would need a thousand times as long. Memory that is not at hand costs some.
+    assert!(many < few * 100, "{few:?} among a thousand, {many:?} among a million");
 }

@@ -12,4 +12,4 @@ mod server;
 pub use clock::WallClock;
 pub use proxy::{End, Fault, Proxy};
 pub use raw::Raw;
-pub use server::{Server, is_missing, version};
+pub use server::{Server, is_installed, is_missing, version};

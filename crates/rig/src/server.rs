@@ -26,18 +26,36 @@ pub struct Server {
     clock: Option<Arc<WallClock>>,
 }
 
-/// Says loudly that a test was left out.
+/// Whether a test must be left out because there is no server here. Somebody must have said that things may be missing: a suite that
+/// leaves out half of itself in silence proves nothing.
+///
+/// # Panics
+/// If there is no server, and `BANDOG_TEST_INSTALL=no` was not said.
 pub fn is_missing() -> bool {
-    let missing = Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_err();
-    if missing {
-        eprintln!("!!! SKIPPED: no {} here; set BANDOG_REDIS_SERVER or install it", program());
+    if is_installed() {
+        return false;
     }
-    missing
+    let allowed = std::env::var_os("BANDOG_TEST_INSTALL").is_some_and(|said| said == "no");
+    assert!(
+        allowed,
+        "no {} here: install it, name another with BANDOG_REDIS_SERVER, or leave these tests out with BANDOG_TEST_INSTALL=no",
+        program()
+    );
+    eprintln!("!!! SKIPPED: no {} here, and BANDOG_TEST_INSTALL=no", program());
+    true
+}
+
+/// Whether a server can be started here.
+pub fn is_installed() -> bool {
+    starts(&program())
+}
+
+fn starts(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok()
 }
 
 /// Redis, or Valkey, which answers to the same tests.
 fn program() -> String {
-    let starts = |program: &str| Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
     let default = if !starts("redis-server") && starts("valkey-server") { "valkey-server" } else { "redis-server" };
     std::env::var("BANDOG_REDIS_SERVER").unwrap_or_else(|_| default.into())
 }
@@ -67,7 +85,7 @@ impl Server {
         Self::with(&[])
     }
 
-    /// A server with nothing in it, or a loud word that the test is left out.
+    /// A server with nothing in it; `None` where [`is_missing`] leaves the test out.
     pub fn if_installed() -> Option<Self> {
         (!is_missing()).then(Self::start)
     }

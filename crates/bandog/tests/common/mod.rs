@@ -5,7 +5,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
@@ -17,6 +17,7 @@ use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, 
 use bandog::{LockName, Locks, LocksBuilder, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
+use tokio::sync::Notify;
 
 pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -160,14 +161,25 @@ pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
 pub(crate) struct Far {
     inner: Arc<dyn Store>,
     pub(crate) log: Arc<Mutex<Vec<(ThreadId, LockName, Op)>>>,
+    /// How many batches were sent.
+    pub(crate) batches: Arc<AtomicUsize>,
     pub(crate) capabilities: Capabilities,
     /// No probe is answered while it is set.
     pub(crate) deaf: Arc<AtomicBool>,
+    /// If set, whoever begins to listen is not heard before it is notified.
+    pub(crate) subscribes: Arc<Mutex<Option<Arc<Notify>>>>,
 }
 
 impl Far {
     pub(crate) fn new(store: MemoryStore) -> Self {
-        Self { inner: Arc::new(store), log: Arc::default(), capabilities: Capabilities::FULL, deaf: Arc::default() }
+        Self {
+            inner: Arc::new(store),
+            log: Arc::default(),
+            batches: Arc::default(),
+            capabilities: Capabilities::FULL,
+            deaf: Arc::default(),
+            subscribes: Arc::default(),
+        }
     }
 
     /// What was sent, in order.
@@ -200,6 +212,7 @@ impl Store for Far {
 
     fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
         calls.iter().for_each(|(name, op)| self.note(name, op));
+        self.batches.fetch_add(1, Ordering::SeqCst);
         self.inner.batch(calls)
     }
 
@@ -208,7 +221,14 @@ impl Store for Far {
     }
 
     fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
-        self.inner.listen(inbox, receiver)
+        let inner = Arc::clone(&self.inner);
+        match self.subscribes.lock().unwrap().clone() {
+            None => inner.listen(inbox, receiver),
+            Some(subscribed) => Box::pin(async move {
+                subscribed.notified().await;
+                inner.listen(inbox, receiver).await
+            }),
+        }
     }
 
     fn lane(&self) -> Arc<dyn Store> {

@@ -3,6 +3,7 @@
 use bandog_core::op::{Parted, Verdict};
 
 use super::same_length;
+use crate::actor::Actor;
 use crate::bench::{Bench, BoxFuture, Need, Proof};
 use crate::run::together;
 
@@ -42,18 +43,17 @@ pub async fn a_try_is_told_who_holds(bench: &Bench) -> Proof {
 
 /// Of many claims on their way at once, each through a connection of its own, one is granted.
 pub async fn many_claims_at_once_make_one_holder(bench: &Bench) -> Proof {
-    let mut crowd = Vec::new();
-    let name = bench.name("race");
-    for _ in 0..bench.crowd().min(16) {
-        let mut actor = bench.actor(&name).await;
-        actor.store = bench.store.lane();
-        crowd.push(actor);
-    }
-    let race = crowd
-        .iter()
-        .map(|actor| -> BoxFuture<'_, Verdict> { Box::pin(async move { actor.claim(&actor.ask()).await.0 }) });
-    let verdicts = together(race.collect()).await;
+    let crowd = bench.crowd_apart(&bench.name("race")).await;
+    let verdicts = race(&crowd).await;
     let winners = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Granted(_))).count();
     assert_eq!(winners, 1, "{verdicts:?}");
     Ok(())
+}
+
+/// What came of a claim of everybody, all of them on their way at once.
+pub(super) async fn race(crowd: &[Actor]) -> Vec<Verdict> {
+    let claims = crowd
+        .iter()
+        .map(|actor| -> BoxFuture<'_, Verdict> { Box::pin(async move { actor.claim(&actor.ask()).await.0 }) });
+    together(claims.collect()).await
 }

@@ -28,6 +28,8 @@ struct Seen {
     // In the order of arrival.
     claims: Vec<Claim>,
     holder: Option<HolderId>,
+    /// Who held before that.
+    before: Option<HolderId>,
     /// Ids that were renewed and held nothing.
     strangers: Vec<HolderId>,
 }
@@ -45,7 +47,8 @@ impl Twist for Own {
         let applied = (self.rule)(&mut right, seen, op);
         if let Op::Acquire(claim) = op {
             match applied.reply.body {
-                Body::Verdict(Verdict::Granted(_)) => seen.holder = Some(claim.id),
+                Body::Verdict(Verdict::Granted(_)) if seen.holder == Some(claim.id) => {}
+                Body::Verdict(Verdict::Granted(_)) => seen.before = seen.holder.replace(claim.id),
                 Body::Verdict(Verdict::Queued(_)) => seen.claims.push(claim.clone()),
                 _ => {}
             }
@@ -58,7 +61,7 @@ fn end(id: HolderId) -> Op {
     Op::Release(Release { id, not_after: None, again: None })
 }
 
-const OWN: [(&str, Rule); 26] = [
+const OWN: [(&str, Rule); 27] = [
     ("serves the last first", |right, seen, op| {
         // Everybody but the last is sent to the back, which turns the queue round.
         if matches!(op, Op::Release(_)) {
@@ -106,6 +109,18 @@ const OWN: [(&str, Rule); 26] = [
             applied
         }
         _ => right(op),
+    }),
+    // As if it compared the holder first, and renewed in a second step.
+    ("renews for whoever held before", |right, seen, op| {
+        let mut applied = right(op);
+        if let Op::Renew(renew) = op
+            && seen.before == Some(renew.id)
+            && applied.reply.body == Body::Renewal(Renewal::NotHolder)
+        {
+            let (stamp, remaining, line) = (Stamp::ZERO, renew.lease.length(), Default::default());
+            applied.reply.body = Body::Renewal(Renewal::Renewed { stamp, remaining, line });
+        }
+        applied
     }),
     ("queues by heartbeat", |right, _, op| {
         let applied = right(op);

@@ -25,9 +25,13 @@ fn hold(policy: RenewalPolicy) -> Renewal {
     Renewal::new(terms(policy, LEASE).unwrap(), Moment::ZERO, LEASE)
 }
 
+/// How long an answer takes: what counts from it instead of the send is off by so much.
+const ROUND_TRIP: Duration = Duration::from_millis(700);
+
 /// How a store meets an attempt.
 #[derive(Clone, Copy)]
 enum Store {
+    /// After a round trip.
     Answers,
     Refuses,
     Hangs,
@@ -43,7 +47,7 @@ fn follow(renewal: &mut Renewal, until: u64, store: Store) -> (Vec<u64>, Option<
         }
         match (renewal.due(now), store) {
             (Due::Lost(loss), _) => return (sends, Some(loss)),
-            (Due::Renew, Store::Answers) => assert!(renewal.confirmed(now, now, LEASE, true)),
+            (Due::Renew, Store::Answers) => assert!(renewal.confirmed(now + ROUND_TRIP, now, LEASE, true)),
             (Due::Renew, Store::Refuses) => renewal.failed(now, now),
             (Due::Renew, Store::Hangs) => {}
             (Due::Nothing, _) => continue,

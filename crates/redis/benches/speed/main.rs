@@ -34,7 +34,8 @@ fn main() -> ExitCode {
         player::play(&words[1..]);
         return ExitCode::SUCCESS;
     }
-    if bandog_rig::is_missing() {
+    if !bandog_rig::is_installed() {
+        eprintln!("no redis-server here; install it, or name another with BANDOG_REDIS_SERVER");
         return ExitCode::FAILURE;
     }
     let quick = words.iter().any(|word| word == "--quick");

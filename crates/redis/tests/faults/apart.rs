@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bandog::{ErrorKind, Locks};
-use bandog_rig::Proxy;
+use bandog::{ErrorKind, GuardState, Locks};
+use bandog_rig::{Fault, Proxy};
 
-use crate::support::{Server, hasty, if_possible, locks, ms, soon};
+use crate::support::{Server, hasty, if_possible, locks, ms, soon, until};
 
 /// How long the clients here are patient with the server.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -53,6 +53,26 @@ fn a_lock_that_was_handed_to_a_client_without_renewals_is_free_again_at_once() {
         }
         let next = bob.mutex("job").wait(Duration::from_secs(5)).acquire();
         drop(soon("the next", next).await.unwrap());
+    });
+}
+
+#[test]
+fn renewals_go_on_while_the_connection_for_claims_stands_still() {
+    if_possible(async {
+        let server = Server::start();
+        let proxy = Proxy::of(&server).await;
+        // So patient that the connection is not given up meanwhile.
+        let ann = hasty().response_timeout(Duration::from_secs(60)).connect(&proxy.url()).await.unwrap();
+        let guard = ann.mutex("job").lease(ms(900)).acquire().await.unwrap();
+        let held_up = proxy.plan("acquire", Fault::HoldRequest);
+        let claims = tokio::spawn(ann.mutex("other").acquire());
+        soon("the claim that stands still", held_up).await.unwrap();
+        let renewed = || proxy.replies().iter().filter(|(what, _)| what == "renew").count();
+        let before = renewed();
+        until("renewals for more than a lease", || renewed() >= before + 5).await;
+        assert!(matches!(guard.state(), GuardState::Held { .. }) && !claims.is_finished(), "{guard:?}");
+        proxy.let_go();
+        drop(soon("the claim", claims).await.unwrap().unwrap());
     });
 }
 

@@ -2,8 +2,9 @@
 
 use bandog::{GuardState, Locks, LossReason};
 use bandog_redis::{Notices, RedisConfig};
+use bandog_rig::{Fault, Proxy};
 
-use crate::support::{locks, ms, on_a_server, soon, store, until};
+use crate::support::{Server, locks, ms, on_a_server, soon, store, until};
 
 #[test]
 fn a_key_made_persistent_goes_away_all_the_same() {
@@ -68,6 +69,21 @@ fn a_lock_is_one_key_and_a_client_one_inbox() {
 }
 
 #[test]
+fn the_prefix_of_the_url_is_that_of_every_key() {
+    on_a_server(async |server| {
+        let (shop, other) = (locks(&format!("{}?prefix=shop:", server.url())).await, locks(&server.url()).await);
+        let _ours = shop.mutex("order:1").acquire().await.unwrap();
+        let _theirs = other.mutex("order:1").acquire().await.unwrap();
+        let mut keys: Vec<String> = server.run("KEYS *");
+        keys.sort();
+        assert_eq!(keys, ["lock:order:1", "shop:order:1"]);
+        until("an inbox", || !server.run::<Vec<String>>("PUBSUB CHANNELS shop:inbox:*").is_empty()).await;
+        let found = shop.list("*").await.unwrap();
+        assert_eq!(found.iter().map(|info| info.name.as_str()).collect::<Vec<_>>(), ["order:1"], "without its prefix");
+    });
+}
+
+#[test]
 fn a_short_stop_loses_nothing() {
     on_a_server(async |server| {
         let (ann, bob) = (locks(&server.url()).await, locks(&server.url()).await);
@@ -111,13 +127,43 @@ fn releases_are_announced_on_demand() {
         quiet.mutex("quiet").acquire().await.unwrap().release().await.unwrap();
         let guard = loud.mutex(r#"say "a\b""#).acquire().await.unwrap();
         let holder = guard.hold().holder().unwrap().to_string();
+        let held = server_millis(&server);
         guard.release().await.unwrap();
+        let released = server_millis(&server);
         let notice = notices.get_message().unwrap();
         assert_eq!(notice.get_channel_name(), r#"lock:release:say "a\b""#);
         let text: String = notice.get_payload().unwrap();
         let (start, end) = (r#"{"lockKey":"lock:say \"a\\b\"","releaseTime":"#, format!(r#","holder":"{holder}"}}"#));
-        assert!(text.starts_with(start) && text.ends_with(&end), "{text}");
+        let at = text.strip_prefix(start).and_then(|rest| rest.strip_suffix(&end));
+        let at: u64 = at.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+        assert!((held..=released).contains(&at), "{at} is not between {held} and {released}");
     });
+}
+
+#[test]
+fn a_release_is_announced_after_it_took_effect() {
+    on_a_server(async |server| {
+        let proxy = Proxy::of(&server).await;
+        let loud = locks(&format!("{}?announce=true", proxy.url())).await;
+        let guard = loud.mutex("job").acquire().await.unwrap();
+        // Some were sent when it connected, to learn whether it may.
+        let before = proxy.seen("publish");
+        let held_up = proxy.plan("release", Fault::HoldReply);
+        let releases = tokio::spawn(guard.release());
+        soon("the release", held_up).await.unwrap();
+        let other = locks(&server.url()).await;
+        drop(soon("the lock", other.mutex("job").acquire()).await.unwrap());
+        assert_eq!(proxy.seen("publish"), before, "announced before the server said that it is released");
+        proxy.let_go();
+        soon("the answer", releases).await.unwrap().unwrap();
+        until("the notice", || proxy.seen("publish") == before + 1).await;
+    });
+}
+
+/// The server's clock, in milliseconds.
+fn server_millis(server: &Server) -> u64 {
+    let (seconds, micros): (u64, u64) = server.run("TIME");
+    seconds * 1_000 + micros / 1_000
 }
 
 #[test]
