@@ -75,11 +75,12 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
     let left = match ticket.renew(&locks).await {
         Ok(left) => left,
         Err(error) => {
-            let said = error.to_string();
-            let RenewError::Lost { reason, .. } = error else {
-                return Err(Failure::of(error.kind(), &error).about(ticket.name()));
+            let failure = match &error {
+                RenewError::Lost { reason, .. } => Failure::lost(reason.as_str(), &error),
+                RenewError::Over { end, .. } => Failure::lost(end.as_str(), &error),
+                _ => Failure::of(error.kind(), &error),
             };
-            return Err(Failure::lost(&reason, &said).about(ticket.name()));
+            return Err(failure.about(ticket.name()));
         }
     };
     if say.is_wordy() {
@@ -94,11 +95,12 @@ pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Re
     let ticket = read()?;
     let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
     if let Err(error) = ticket.release(&locks).await {
-        let said = error.to_string();
-        let ReleaseError::Lost { reason, .. } = error else {
-            return Err(Failure::of(error.kind(), &error).about(ticket.name()));
+        let failure = match &error {
+            ReleaseError::Lost { reason, .. } => Failure::lost(reason.as_str(), &error),
+            ReleaseError::Over { end, .. } => Failure::lost(end.as_str(), &error),
+            _ => Failure::of(error.kind(), &error),
         };
-        return Err(Failure::lost(&reason, &said).about(ticket.name()));
+        return Err(failure.about(ticket.name()));
     }
     if say.is_wordy() {
         let json = json!({ "lock": ticket.name(), "released": true });
