@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::query;
 use crate::screen::harmless;
 use crate::settings::Settings;
+use crate::shell;
 
 /// Where the locks are unless somebody says otherwise.
 const DEFAULT: &str = "sqlite:";
@@ -38,12 +39,24 @@ pub(crate) fn user(usual: &str) -> String {
 
 /// Where the locks are.
 pub(crate) fn address(args: &StoreArgs) -> Result<String, Failure> {
-    let url = args.store.clone().filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
+    let url = args.store.clone().unwrap_or_else(|| DEFAULT.to_owned());
+    refuse_none(&url)?;
     if url.starts_with("memory:") {
         let why = "would have locks of its own, which keep nobody out; use sqlite: or sqlite:PATH";
         return Err(Failure::usage(format!("memory: is a store inside one process: every command {why}")));
     }
     Ok(url)
+}
+
+/// An empty address is a variable that was never set. The usual store would be a lock of this machine's own, which keeps no other out.
+fn refuse_none(url: &str) -> Result<(), Failure> {
+    if !url.trim().is_empty() {
+        return Ok(());
+    }
+    let is_typed = shell::gives_store(std::env::args_os());
+    let is_set = std::env::var_os("BANDOG_STORE").is_some();
+    let place = if is_typed { "--store" } else if is_set { "BANDOG_STORE" } else { "store in the configuration file" };
+    Err(Failure::usage(format!("{place} is empty, and names no store")).because("empty_store"))
 }
 
 /// Opens a store that is there: looking makes none. A path that nobody has used yet is most likely misspelt.
