@@ -20,6 +20,7 @@ mod held;
 mod keep;
 mod ls;
 mod mistake;
+mod names;
 mod near;
 mod note;
 mod pages;
