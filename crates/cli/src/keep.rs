@@ -10,11 +10,11 @@ use std::time::Duration;
 use bandog::{Clock, GuardState, Hold, LossReason, Moment, ReleaseError};
 
 use crate::args::{OnLost, Run};
-use crate::child::{Cause, Child, Ending, Happening, Respite, Status};
+use crate::child::{Cause, Child, Ending, Happening, Refused, Respite, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Held;
-use crate::note::Note;
+use crate::note::{Note, Ran};
 use crate::say::Say;
 use crate::signals::Interrupts;
 
@@ -69,18 +69,24 @@ impl<'a> Keep<'a> {
 
     /// Holds the lock until the child has ended, and releases it. `caught` is a signal that came while the child started.
     pub(crate) async fn through(mut self, mut child: Child, caught: Option<i32>) -> Result<Exit, Failure> {
-        self.note(&Note::Started { pid: child.pid().unsigned_abs() });
+        let refused = child.refused().map(|refused| not_run(refused).about(&self.args.lock.name));
+        match &refused {
+            Some(failure) => self.say.failure(failure),
+            None => self.note(&Note::Started { pid: child.pid().unsigned_abs() }),
+        }
+        let began = now();
         if let Some(signal) = caught {
             self.caught(&mut child, signal);
         }
         let ending = self.watch(&mut child).await;
+        let ran = refused.is_none().then(|| Ran { status: ending.status, length: now().since(began) });
         drop(child);
         let mut exit = self.exit(ending);
         if let Some(signal) = self.at_least().await {
             self.note(&Note::Shortened { signal });
             exit = Exit::Interrupted(signal);
         }
-        Ok(self.release(exit).await)
+        Ok(self.release(exit, ran).await)
     }
 
     /// Ends the child for a signal, unless the child has the signal too: it came before or after signals were passed on.
@@ -249,10 +255,10 @@ impl<'a> Keep<'a> {
         }
     }
 
-    async fn release(self, exit: Exit) -> Exit {
+    async fn release(self, exit: Exit, ran: Option<Ran>) -> Exit {
         let (name, say, held) = (&self.args.lock.name, self.say, now().since(self.since));
         match self.held.release().await {
-            Ok(()) => say.note(name, &Note::Released { held }),
+            Ok(()) => say.note(name, &Note::Released { held, ran }),
             Err(_) if self.ended.is_some() => {}
             Err(ReleaseError::Lost { reason, .. }) if self.args.on_lost != OnLost::Ignore => {
                 say.note(name, &Note::Lost { reason, held, action: "the command had ended" });
@@ -266,6 +272,11 @@ impl<'a> Keep<'a> {
     fn note(&self, note: &Note) {
         self.say.note(&self.args.lock.name, note);
     }
+}
+
+fn not_run(refused: &Refused) -> Failure {
+    let kind = if refused.code == 127 { "not_found" } else { "not_executable" };
+    Failure::new(kind, Exit::Child(refused.code), &refused.why)
 }
 
 fn of(status: Status) -> Exit {
