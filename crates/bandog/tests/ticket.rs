@@ -51,7 +51,9 @@ async fn a_ticket_that_was_released_says_so() {
     let locks = world.locks();
     let ticket = locks.mutex("job").acquire().await.unwrap().detach().await.unwrap();
     ticket.release(&locks).await.unwrap();
-    for error in [ticket.renew(&locks).await.unwrap_err().to_string(), ticket.release(&locks).await.unwrap_err().to_string()] {
+    for error in
+        [ticket.renew(&locks).await.unwrap_err().to_string(), ticket.release(&locks).await.unwrap_err().to_string()]
+    {
         assert!(error.ends_with("it was released already"), "{error}");
     }
     // Also when somebody else has the lock by now.

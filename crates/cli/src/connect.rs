@@ -55,7 +55,13 @@ fn refuse_none(url: &str) -> Result<(), Failure> {
     }
     let is_typed = shell::gives_store(std::env::args_os());
     let is_set = std::env::var_os("BANDOG_STORE").is_some();
-    let place = if is_typed { "--store" } else if is_set { "BANDOG_STORE" } else { "store in the configuration file" };
+    let place = if is_typed {
+        "--store"
+    } else if is_set {
+        "BANDOG_STORE"
+    } else {
+        "store in the configuration file"
+    };
     Err(Failure::usage(format!("{place} is empty, and names no store")).because("empty_store"))
 }
 

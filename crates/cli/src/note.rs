@@ -5,8 +5,8 @@ use std::time::Duration;
 use bandog::{LossReason, PublicId, Token};
 use serde_json::{Value, json};
 
-use crate::entry::{time, time_words, wall_micros};
 use crate::child::Status;
+use crate::entry::{time, time_words, wall_micros};
 use crate::explain::Kind;
 use crate::scene::Scene;
 
@@ -232,7 +232,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn micros(time: Duration) -> u64 {
+pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 

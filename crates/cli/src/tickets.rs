@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
 use crate::connect::{Label, connect};
+use crate::entry::{TICKET, ticket_label};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Request;
@@ -22,15 +23,14 @@ use crate::signals::Interrupts;
 use crate::wait::Wait;
 
 const VARIABLE: &str = "BANDOG_TICKET";
-/// What others see of a ticket's holder.
-const USUAL: &str = "ticket";
 
 pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     if peek::goes_nowhere(std::io::stdout()) {
         let why = "standard output is closed or /dev/null, and the ticket would be lost";
         return Err(Failure::usage(why));
     }
-    let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), USUAL)).await?;
+    let given = args.lock.label.as_deref().map(ticket_label);
+    let locks = connect(&args.store, settings, Label::new(given.as_deref(), TICKET)).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
     let ended = hand_out(&wait, &request, args).await;
@@ -71,7 +71,7 @@ async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Res
 
 pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
-    let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
+    let locks = connect(&args.store, settings, Label::Usual(TICKET)).await?;
     let left = match ticket.renew(&locks).await {
         Ok(left) => left,
         Err(error) => {
@@ -93,7 +93,7 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
 
 pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
-    let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
+    let locks = connect(&args.store, settings, Label::Usual(TICKET)).await?;
     if let Err(error) = ticket.release(&locks).await {
         let failure = match &error {
             ReleaseError::Lost { reason, .. } => Failure::lost(reason.as_str(), &error),

@@ -13,8 +13,7 @@ use crate::say::write;
 
 const PREFIX: &str = "BANDOG_";
 /// Set for commands under a lock, or by `acquire --export`.
-const SET: &[&str] =
-    &["BANDOG_NAME", "BANDOG_HOLDER", "BANDOG_TOKEN", "BANDOG_WAITED_MS", "BANDOG_TICKET"];
+const SET: &[&str] = &["BANDOG_NAME", "BANDOG_HOLDER", "BANDOG_TOKEN", "BANDOG_WAITED_MS", "BANDOG_TICKET"];
 
 /// Warns of each variable that has almost the name of one of ours.
 pub(crate) fn warn_of_misspelt(json: bool) {
@@ -31,7 +30,9 @@ fn misspelt(names: impl Iterator<Item = OsString>) -> BTreeSet<(String, String)>
     let known = known();
     let ours = names.filter_map(|name| name.into_string().ok().filter(|name| name.starts_with(PREFIX)));
     ours.filter(|name| !known.contains(name))
-        .filter_map(|name| near::nearest(&name, known.iter().map(String::as_str)).map(str::to_owned).map(|meant| (name, meant)))
+        .filter_map(|name| {
+            near::nearest(&name, known.iter().map(String::as_str)).map(str::to_owned).map(|meant| (name, meant))
+        })
         .collect()
 }
 
@@ -54,9 +55,15 @@ mod tests {
             let found = misspelt(names.iter().map(OsString::from));
             found.into_iter().map(|(name, meant)| format!("{name} {meant}")).collect::<Vec<_>>()
         };
-        assert_eq!(found(&["BANDOG_STROE", "BANDOG_LEASES"]), ["BANDOG_LEASES BANDOG_LEASE", "BANDOG_STROE BANDOG_STORE"]);
+        assert_eq!(
+            found(&["BANDOG_STROE", "BANDOG_LEASES"]),
+            ["BANDOG_LEASES BANDOG_LEASE", "BANDOG_STROE BANDOG_STORE"]
+        );
         assert!(found(&["BANDOG_STORE", "BANDOG_LEASE", "BANDOG_TICKET", "BANDOG_TOKEN", "STROE"]).is_empty());
         // What Kubernetes sets for a service called bandog.
-        assert!(found(&["BANDOG_SERVICE_HOST", "BANDOG_PORT", "BANDOG_PORT_6379_TCP", "BANDOG_PORT_6379_TCP_ADDR"]).is_empty());
+        assert!(
+            found(&["BANDOG_SERVICE_HOST", "BANDOG_PORT", "BANDOG_PORT_6379_TCP", "BANDOG_PORT_6379_TCP_ADDR"])
+                .is_empty()
+        );
     }
 }

@@ -36,7 +36,12 @@ impl Origin {
     /// The arguments of a launcher.
     pub(super) fn args(&self, supervisor: Pid) -> [OsString; 4] {
         let group = Pid::as_raw(self.wrapper_group);
-        [supervisor.to_string().into(), self.wrapper.to_string().into(), group.to_string().into(), (&self.socket).into()]
+        [
+            supervisor.to_string().into(),
+            self.wrapper.to_string().into(),
+            group.to_string().into(),
+            (&self.socket).into(),
+        ]
     }
 }
 

@@ -16,7 +16,7 @@ use bandog::{Clock, Moment};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpid, getppid, set_child_subreaper};
+use rustix::process::{Signal, getpid, getppid, set_child_subreaper};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 

@@ -142,7 +142,8 @@ impl Between<'_> {
     fn may_have_held(&self, at: usize) -> bool {
         let (Some(earlier), Some(later)) = (self.earlier, self.later) else { return true };
         let last = later.record.last;
-        let is_last = |one: &WaiterView| later.record.holders.iter().any(|holder| holder.id == one.id && holder.stamp == last);
+        let is_last =
+            |one: &WaiterView| later.record.holders.iter().any(|holder| holder.id == one.id && holder.stamp == last);
         let waits = |one: &WaiterView| later.record.waiters.iter().any(|waiter| waiter.id == one.id);
         last != earlier.record.last && !earlier.record.waiters[..at].iter().any(|one| waits(one) || is_last(one))
     }

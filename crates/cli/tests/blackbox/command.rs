@@ -139,11 +139,16 @@ fn with_json_a_command_that_cannot_run_is_an_error_and_was_not_started() {
         let events: Vec<_> = told.events().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect();
         assert_eq!(events, ["acquired", "error", "released"], "{told:?}");
         let error = told.event("error");
-        assert_eq!((&error["kind"], &error["exit"], &error["lock"]), (&kind.into(), &code.into(), &"job".into()), "{error}");
+        assert_eq!(
+            (&error["kind"], &error["exit"], &error["lock"]),
+            (&kind.into(), &code.into(), &"job".into()),
+            "{error}"
+        );
         assert!(error["message"].as_str().unwrap().starts_with(&format!("{command}: not ")), "{error}");
         let released = told.event("released");
         assert!(released["exit_code"].is_null() && released["ran_ms"].is_null(), "it did not run: {released}");
-        let told = stage.line(&format!("run job -- {command}")).run().is(code).says(&format!("bandog: {command}: not "));
+        let told =
+            stage.line(&format!("run job -- {command}")).run().is(code).says(&format!("bandog: {command}: not "));
         assert_eq!(told.says("  why: ").err.lines().count(), 4);
         assert_eq!(stage.line(&format!("run -q job -- {command}")).run().is(code).err.lines().count(), 1);
     }

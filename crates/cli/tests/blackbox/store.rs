@@ -60,7 +60,17 @@ fn a_store_that_keeps_nobody_out_is_refused() {
 fn an_empty_address_is_an_error_and_not_the_usual_store() {
     let stage = Stage::new();
     stage.write("empty.toml", "store = ''\n");
-    for sub in ["run job -- touch ran", "acquire job", "ls", "show job", "break job --reason x -y", "doctor", "bench -y", "watch", "top --json"] {
+    for sub in [
+        "run job -- touch ran",
+        "acquire job",
+        "ls",
+        "show job",
+        "break job --reason x -y",
+        "doctor",
+        "bench -y",
+        "watch",
+        "top --json",
+    ] {
         let (words, command) = sub.split_once(" -- ").unwrap_or((sub, ""));
         let line = || stage.line(words);
         let rest = if command.is_empty() { String::new() } else { format!("-- {command}") };
@@ -77,7 +87,8 @@ fn an_empty_address_is_an_error_and_not_the_usual_store() {
 fn a_variable_that_is_almost_ours_is_warned_of() {
     let stage = Stage::new();
     let said = "the variable BANDOG_STROE means nothing here; did you mean BANDOG_STORE?";
-    let line = |options: &str| stage.line(&format!("run {options} job -- true")).env("BANDOG_STROE", "redis://:s3cret@h");
+    let line =
+        |options: &str| stage.line(&format!("run {options} job -- true")).env("BANDOG_STROE", "redis://:s3cret@h");
     let told = line("").run().is(0).says(&format!("bandog: warning: {said}\n"));
     assert!(!told.err.contains("s3cret"), "{told:?}");
     assert_eq!(line("--json").run().is(0).event("warning")["message"], said);
