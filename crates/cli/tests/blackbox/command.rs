@@ -39,6 +39,12 @@ pub(crate) fn max_hold(stage: &Stage, _: &str) {
     assert!(outcome.out.contains("term\n"), "{outcome:?}");
     stage.line("run --max-hold 1h job -- true").run().is(0).silent();
     stage.line("run --max-hold soon job -- true").run().is(64).says("not a duration");
+    let said = "it would stop the command at once; leave it out for no limit";
+    stage.line("run --max-hold 0 job -- touch ran").run().is(64).says(said);
+    stage.line("run job -- touch ran").env("BANDOG_MAX_HOLD", "0s").run().is(64).says(said);
+    let store = format!("{}?max_hold=0", stage.url("locks.db"));
+    stage.line(&format!("run --store {store} job -- touch ran")).run().is(64).says(said);
+    assert!(!stage.path("ran").exists());
     assert!(stage.is_free());
 }
 

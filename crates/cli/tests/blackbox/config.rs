@@ -108,7 +108,7 @@ fn what_is_wrong_in_the_environment_is_named_with_its_variable() {
     line.command.env("BANDOG_LEASE", OsString::from_vec(b"\xff".to_vec()));
     line.run().is(64).says("bandog: BANDOG_LEASE: lease=");
     let outcome = stage.line("run job -- true").env("BANDOG_STORE", &stage.url("locks.db?max_hold=soon")).run().is(64);
-    outcome.says("max_hold=\"soon\" is not a duration");
+    outcome.says("max_hold=\"soon\": not a duration");
     let outcome = stage.line("run job -- true").env("BANDOG_STORE", &stage.url("locks.db?leese=3")).run().is(64);
     outcome.says("there is no option \"leese\"");
 }
