@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use bandog::{ConfigError, Locks};
 
 use crate::args::StoreArgs;
+use crate::entry::{TICKET, ticket_label};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::query;
@@ -22,6 +23,8 @@ pub(crate) enum Label<'a> {
     Given(&'a str),
     /// If nobody says otherwise.
     Usual(&'a str),
+    /// Of a ticket: told as that, whoever gives it.
+    Ticket(Option<&'a str>),
 }
 
 impl<'a> Label<'a> {
@@ -97,10 +100,19 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
         builder = builder.label(text);
     }
     builder = settings.apply(builder)?;
-    if let Label::Given(text) = label {
-        // The query is read last of all.
-        url = query::take(&url, "label").map_or(url, |(rest, _)| rest);
-        builder = builder.label(text);
+    // The query is read last of all.
+    let mut without_query = || query::take(&url, "label").map(|(rest, label)| (url = rest, label).1);
+    match label {
+        Label::Usual(_) => {}
+        Label::Given(text) => {
+            without_query();
+            builder = builder.label(text);
+        }
+        Label::Ticket(given) => {
+            let of_query = without_query();
+            let text = given.or(of_query.as_deref()).or(settings.label());
+            builder = builder.label(text.map_or_else(|| TICKET.to_owned(), ticket_label));
+        }
     }
     builder.connect(&url).await.map_err(|error| unopened(&error))
 }

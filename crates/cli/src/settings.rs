@@ -87,6 +87,11 @@ impl Settings {
         Ok(Self::of_library(file::parse(path, text, &known())?, path))
     }
 
+    /// The label of the file or the environment.
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.0.get("label").map(|(label, _)| label.as_str())
+    }
+
     /// Sets them all.
     pub(crate) fn apply(&self, mut builder: LocksBuilder) -> Result<LocksBuilder, Failure> {
         for (option, (value, place)) in &self.0 {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
 use crate::connect::{Label, connect};
-use crate::entry::{TICKET, ticket_label};
+use crate::entry::TICKET;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Request;
@@ -29,8 +29,7 @@ pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> R
         let why = "standard output is closed or /dev/null, and the ticket would be lost";
         return Err(Failure::usage(why));
     }
-    let given = args.lock.label.as_deref().map(ticket_label);
-    let locks = connect(&args.store, settings, Label::new(given.as_deref(), TICKET)).await?;
+    let locks = connect(&args.store, settings, Label::Ticket(args.lock.label.as_deref())).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
     let ended = hand_out(&wait, &request, args).await;

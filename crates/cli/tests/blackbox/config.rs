@@ -35,7 +35,8 @@ fn label(stage: &Stage, line: Line<'_>) -> String {
     line.words("job").run().is(0);
     let busy = stage.line("run -n --json job -- true").run().is(75).event("busy");
     stage.removed_store();
-    busy["holders"][0]["label"].as_str().unwrap().to_owned()
+    let label = busy["holders"][0]["label"].as_str().unwrap();
+    label.strip_prefix("ticket: ").expect("that it is a ticket is told, whoever gives the label").to_owned()
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn an_empty_address_is_an_error_and_not_the_usual_store() {
         let (words, command) = sub.split_once(" -- ").unwrap_or((sub, ""));
         let line = || stage.line(words);
         let rest = if command.is_empty() { String::new() } else { format!("-- {command}") };
-        line().arg("--store=").words(&rest).run().is(64).says("bandog: --store is empty").done();
-        line().words(&rest).env("BANDOG_STORE", "").run().is(64).says("bandog: BANDOG_STORE is empty").done();
+        line().arg("--store=").words(&rest).run().is(64).says("--store is empty").done();
+        line().words(&rest).env("BANDOG_STORE", "").run().is(64).says("BANDOG_STORE is empty").done();
         line().words("--config empty.toml").words(&rest).without("BANDOG_STORE").run().is(64).says("is empty").done();
     }
     assert!(!stage.path("ran").exists() && !stage.path("state").exists());
