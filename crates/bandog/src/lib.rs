@@ -75,7 +75,7 @@ pub use memory::{Fault, MemoryStore, OpKind};
 pub use owner::Owner;
 pub use request::{Mutex, Read, Request, RwLock, Semaphore, Write};
 pub use signals::{Alert, Check, Event, Events, Strategy};
-pub use ticket::{Ticket, TicketError};
+pub use ticket::{Ticket, TicketEnd, TicketError};
 
 /// A lock around a function: acquired before its body, released after it.
 ///

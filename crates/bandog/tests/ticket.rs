@@ -36,10 +36,35 @@ async fn a_ticket_without_renewals_ends_with_its_lease() {
     let locks = world.locks();
     let ticket = locks.mutex("job").lease(secs(5)).acquire().await.unwrap().detach().await.unwrap();
     world.pass(secs(5)).await;
-    assert_eq!(ticket.renew(&locks).await.unwrap_err().kind(), ErrorKind::Lost);
+    let error = ticket.renew(&locks).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    let told = "its lease of 5s ran out, at 2026-01-01 00:00:";
+    assert!(error.to_string().contains(told) && error.to_string().contains(": not renewed: "), "{error}");
     let error = ticket.release(&locks).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
-    assert!(error.to_string().contains("lost before it was released"), "{error}");
+    assert!(error.to_string().contains(told) && error.to_string().contains(": not released: "), "{error}");
+}
+
+#[tokio::test]
+async fn a_ticket_that_was_released_says_so() {
+    let world = World::near();
+    let locks = world.locks();
+    let ticket = locks.mutex("job").acquire().await.unwrap().detach().await.unwrap();
+    ticket.release(&locks).await.unwrap();
+    for error in
+        [ticket.renew(&locks).await.unwrap_err().to_string(), ticket.release(&locks).await.unwrap_err().to_string()]
+    {
+        assert!(error.ends_with("it was released already"), "{error}");
+    }
+    // Also when somebody else has the lock by now.
+    let next = locks.mutex("job").acquire().await.unwrap();
+    let error = ticket.release(&locks).await.unwrap_err();
+    assert!(error.to_string().ends_with("it was released already"), "{error}");
+    next.release().await.unwrap();
+    // Nobody remembers it for longer than that.
+    world.pass(secs(15)).await;
+    let error = ticket.release(&locks).await.unwrap_err();
+    assert!(error.to_string().contains("the store remembers nothing of it"), "{error}");
 }
 
 #[tokio::test]

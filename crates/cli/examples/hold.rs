@@ -97,6 +97,9 @@ impl Hold {
         prepared.set("HOLD_BEGAN", began.nanos().to_string());
         self.until = Clock::system().now() + self.lease;
         let mut child = prepared.start(self.until).await?;
+        if let Some(refused) = child.refused() {
+            eprintln!("{}", refused.why);
+        }
         self.note(format_args!("started {} until {}", child.pid(), self.until.nanos()));
         let mut control = self.control.take().map(open);
         let mut beat = interval(self.lease / 3);

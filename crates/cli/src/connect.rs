@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use bandog::{ConfigError, Locks};
 
 use crate::args::StoreArgs;
+use crate::entry::{TICKET, ticket_label};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::query;
 use crate::screen::harmless;
 use crate::settings::Settings;
+use crate::shell;
 
 /// Where the locks are unless somebody says otherwise.
 const DEFAULT: &str = "sqlite:";
@@ -21,6 +23,8 @@ pub(crate) enum Label<'a> {
     Given(&'a str),
     /// If nobody says otherwise.
     Usual(&'a str),
+    /// Of a ticket: told as that, whoever gives it.
+    Ticket(Option<&'a str>),
 }
 
 impl<'a> Label<'a> {
@@ -38,12 +42,30 @@ pub(crate) fn user(usual: &str) -> String {
 
 /// Where the locks are.
 pub(crate) fn address(args: &StoreArgs) -> Result<String, Failure> {
-    let url = args.store.clone().filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
+    let url = args.store.clone().unwrap_or_else(|| DEFAULT.to_owned());
+    refuse_none(&url)?;
     if url.starts_with("memory:") {
         let why = "would have locks of its own, which keep nobody out; use sqlite: or sqlite:PATH";
         return Err(Failure::usage(format!("memory: is a store inside one process: every command {why}")));
     }
     Ok(url)
+}
+
+/// An empty address is a variable that was never set. The usual store would be a lock of this machine's own, which keeps no other out.
+fn refuse_none(url: &str) -> Result<(), Failure> {
+    if !url.trim().is_empty() {
+        return Ok(());
+    }
+    let is_typed = shell::gives_store(std::env::args_os());
+    let is_set = std::env::var_os("BANDOG_STORE").is_some();
+    let place = if is_typed {
+        "--store"
+    } else if is_set {
+        "BANDOG_STORE"
+    } else {
+        "store in the configuration file"
+    };
+    Err(Failure::usage(format!("{place} is empty, and names no store")).because("empty_store"))
 }
 
 /// Opens a store that is there: looking makes none. A path that nobody has used yet is most likely misspelt.
@@ -78,10 +100,19 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
         builder = builder.label(text);
     }
     builder = settings.apply(builder)?;
-    if let Label::Given(text) = label {
-        // The query is read last of all.
-        url = query::take(&url, "label").map_or(url, |(rest, _)| rest);
-        builder = builder.label(text);
+    // The query is read last of all.
+    let mut without_query = || query::take(&url, "label").map(|(rest, label)| (url = rest, label).1);
+    match label {
+        Label::Usual(_) => {}
+        Label::Given(text) => {
+            without_query();
+            builder = builder.label(text);
+        }
+        Label::Ticket(given) => {
+            let of_query = without_query();
+            let text = given.or(of_query.as_deref()).or(settings.label());
+            builder = builder.label(text.map_or_else(|| TICKET.to_owned(), ticket_label));
+        }
     }
     builder.connect(&url).await.map_err(|error| unopened(&error))
 }

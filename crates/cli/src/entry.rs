@@ -145,6 +145,20 @@ impl Waiting {
     }
 }
 
+/// What the label of a ticket's holder begins with.
+pub(crate) const TICKET: &str = "ticket";
+
+/// The label under which a ticket is taken.
+pub(crate) fn ticket_label(given: &str) -> String {
+    format!("{TICKET}: {given}")
+}
+
+/// Whether a label is that of a ticket: the process that took it has ended, and nobody listens. Otherwise what it says is the label.
+pub(crate) fn of_ticket(label: &str) -> Option<&str> {
+    let rest = label.strip_prefix(TICKET)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix(": ") }
+}
+
 pub(crate) fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::ReadWrite => "lock",
@@ -195,6 +209,13 @@ pub(crate) fn wall_micros() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ticket_is_known_by_its_label() {
+        assert_eq!(of_ticket("ticket"), Some(""));
+        assert_eq!(of_ticket(&ticket_label("night")), Some("night"));
+        assert_eq!([of_ticket("tickets"), of_ticket("night"), of_ticket("")], [None; 3]);
+    }
 
     #[test]
     fn a_date_that_cannot_be_written_is_the_last_one_that_can() {

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_reason_of_a_loss_is_explained() {
-        for reason in bandog::LossReason::WORDS {
+        for reason in bandog::LossReason::WORDS.iter().chain(bandog::TicketEnd::WORDS) {
             let kind = Kind { word: "lost", reason: Some(reason) };
             assert_ne!(kind.why(), Kind::from("lost").why(), "{reason} is not in docs/errors.md");
         }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use bandog::store::{StoreError, StoreErrorKind};
-use bandog::{ConfigError, ErrorKind, LossReason};
+use bandog::{ConfigError, ErrorKind};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -40,9 +40,9 @@ impl Failure {
         Self { exit: Exit::of(kind), kind: Kind { word: kind.as_str(), reason }, text: error.to_string(), lock: None }
     }
 
-    /// A hold that was lost.
-    pub(crate) fn lost(reason: &LossReason, error: &dyn fmt::Display) -> Self {
-        let kind = Kind { word: "lost", reason: Some(reason.as_str()) };
+    /// A hold that was lost, for this reason.
+    pub(crate) fn lost(reason: &'static str, error: &dyn fmt::Display) -> Self {
+        let kind = Kind { word: "lost", reason: Some(reason) };
         Self { exit: Exit::Lost, kind, text: error.to_string(), lock: None }
     }
 

@@ -10,13 +10,24 @@ use std::time::Duration;
 use bandog::{Clock, GuardState, Hold, LossReason, Moment, ReleaseError};
 
 use crate::args::{OnLost, Run};
-use crate::child::{Cause, Child, Ending, Happening, Respite, Status};
+use crate::child::{Cause, Child, Ending, Happening, Refused, Respite, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Held;
-use crate::note::Note;
+use crate::note::{Note, Ran};
 use crate::say::Say;
 use crate::signals::Interrupts;
+
+/// How long the end of a lost hold is waited for: it is over whether or not the store answers.
+pub(crate) const SOON: Duration = Duration::from_millis(250);
+
+/// How it all ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Over {
+    pub(crate) exit: Exit,
+    /// Whether there is nothing left to release.
+    pub(crate) is_lost: bool,
+}
 
 /// The lock and its rules while the child runs.
 pub(crate) struct Keep<'a> {
@@ -68,19 +79,26 @@ impl<'a> Keep<'a> {
     }
 
     /// Holds the lock until the child has ended, and releases it. `caught` is a signal that came while the child started.
-    pub(crate) async fn through(mut self, mut child: Child, caught: Option<i32>) -> Result<Exit, Failure> {
-        self.note(&Note::Started { pid: child.pid().unsigned_abs() });
+    pub(crate) async fn through(mut self, mut child: Child, caught: Option<i32>) -> Over {
+        let refused = child.refused().map(|refused| not_run(refused).about(&self.args.lock.name));
+        match &refused {
+            Some(failure) => self.say.failure(failure),
+            None => self.note(&Note::Started { pid: child.pid().unsigned_abs() }),
+        }
+        let began = now();
         if let Some(signal) = caught {
             self.caught(&mut child, signal);
         }
         let ending = self.watch(&mut child).await;
+        let ran = refused.is_none().then(|| Ran { status: ending.status, length: now().since(began) });
         drop(child);
         let mut exit = self.exit(ending);
         if let Some(signal) = self.at_least().await {
             self.note(&Note::Shortened { signal });
             exit = Exit::Interrupted(signal);
         }
-        Ok(self.release(exit).await)
+        let is_lost = self.is_lost();
+        Over { exit: self.release(exit, ran).await, is_lost }
     }
 
     /// Ends the child for a signal, unless the child has the signal too: it came before or after signals were passed on.
@@ -249,16 +267,22 @@ impl<'a> Keep<'a> {
         }
     }
 
-    async fn release(self, exit: Exit) -> Exit {
+    fn is_lost(&self) -> bool {
+        self.ended == Some(Exit::Lost) || matches!(self.hold.state(), GuardState::Lost { .. })
+    }
+
+    async fn release(self, exit: Exit, ran: Option<Ran>) -> Exit {
         let (name, say, held) = (&self.args.lock.name, self.say, now().since(self.since));
-        match self.held.release().await {
-            Ok(()) => say.note(name, &Note::Released { held }),
-            Err(_) if self.ended.is_some() => {}
-            Err(ReleaseError::Lost { reason, .. }) if self.args.on_lost != OnLost::Ignore => {
+        let patience = if self.is_lost() { SOON } else { Duration::MAX };
+        match tokio::time::timeout(patience, self.held.release()).await {
+            Ok(Ok(())) => say.note(name, &Note::Released { held, ran }),
+            Ok(Err(_)) | Err(_) if self.ended.is_some() => {}
+            Ok(Err(ReleaseError::Lost { reason, .. })) if self.args.on_lost != OnLost::Ignore => {
                 say.note(name, &Note::Lost { reason, held, action: "the command had ended" });
                 return Exit::Lost;
             }
-            Err(error) => say.note(name, &Note::Unreleased { error: error.to_string() }),
+            Ok(Err(error)) => say.note(name, &Note::Unreleased { error: error.to_string() }),
+            Err(_) => say.note(name, &Note::Unreleased { error: "the store does not answer".to_owned() }),
         }
         exit
     }
@@ -266,6 +290,11 @@ impl<'a> Keep<'a> {
     fn note(&self, note: &Note) {
         self.say.note(&self.args.lock.name, note);
     }
+}
+
+fn not_run(refused: &Refused) -> Failure {
+    let kind = if refused.code == 127 { "not_found" } else { "not_executable" };
+    Failure::new(kind, Exit::Child(refused.code), &refused.why)
 }
 
 fn of(status: Status) -> Exit {

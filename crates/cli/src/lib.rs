@@ -20,6 +20,8 @@ mod held;
 mod keep;
 mod ls;
 mod mistake;
+mod names;
+mod near;
 mod note;
 mod pages;
 mod peek;
@@ -35,6 +37,7 @@ mod show;
 mod signals;
 mod tickets;
 mod top;
+mod variables;
 mod wait;
 mod watch;
 
@@ -55,7 +58,12 @@ use signal_hook::consts::SIGINT;
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let parsed = if is_dflock(&args) { dflock::translate(&args) } else { Ok(args.clone()) };
     match parsed.map_err(Wrong::from).and_then(|args| settings::parse(&args)) {
-        Ok((cli, settings)) => end(perform(&cli, &settings)),
+        Ok((cli, settings)) => {
+            if !wants_quiet(&args) {
+                variables::warn_of_misspelt(wants_json(&args));
+            }
+            end(perform(&cli, &settings))
+        }
         Err(Wrong::Usage(error)) => usage(&error, &args).into(),
         Err(Wrong::Elsewhere(text)) => say_plainly(&Failure::usage(text), wants_json(&args)).into(),
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bandog::{LossReason, PublicId, Token};
 use serde_json::{Value, json};
 
+use crate::child::Status;
 use crate::entry::{time, time_words, wall_micros};
 use crate::explain::Kind;
 use crate::scene::Scene;
@@ -59,10 +60,30 @@ pub(crate) enum Note {
     },
     Released {
         held: Duration,
+        /// Nothing if the command could not be run.
+        ran: Option<Ran>,
     },
     Unreleased {
         error: String,
     },
+}
+
+/// How the command ended, and after how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ran {
+    pub(crate) status: Status,
+    pub(crate) length: Duration,
+}
+
+impl Ran {
+    fn json(self) -> Value {
+        let (code, signal) = match self.status {
+            Status::Code(code) => (Some(code), None),
+            Status::Signal(signal) => (None, Some(signal)),
+            Status::Unknown => (None, None),
+        };
+        json!({ "exit_code": code, "signal": signal, "ran_ms": millis(self.length) })
+    }
 }
 
 /// Who hears of it.
@@ -143,7 +164,7 @@ impl Note {
             Self::Resumed => "goes on".to_owned(),
             Self::AtLeast { left } => format!("done; held for another {} (--at-least)", short(*left)),
             Self::Shortened { signal } => format!("released early: interrupted by signal {signal}"),
-            Self::Released { held } => format!("released after {}", short(*held)),
+            Self::Released { held, .. } => format!("released after {}", short(*held)),
             Self::Unreleased { error } => format!("the release was not confirmed: {error}"),
         }
     }
@@ -186,7 +207,13 @@ impl Note {
             Self::Resumed => ("resumed", json!({})),
             Self::AtLeast { left } => ("at_least", json!({ "left_ms": millis(*left) })),
             Self::Shortened { signal } => ("shortened", json!({ "signal": signal })),
-            Self::Released { held } => ("released", json!({ "held_ms": millis(*held) })),
+            Self::Released { held, ran } => {
+                let mut fields = json!({ "held_ms": millis(*held) });
+                if let (Value::Object(fields), Some(Value::Object(ran))) = (&mut fields, ran.map(Ran::json)) {
+                    fields.extend(ran);
+                }
+                ("released", fields)
+            }
             Self::Unreleased { error } => ("unreleased", json!({ "error": error })),
         }
     }
@@ -205,7 +232,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn micros(time: Duration) -> u64 {
+pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn man(of: Option<&str>) -> Result<Exit, Failure> {
     }
     let mut text = Vec::new();
     // The codes are a section of their own instead of the end of the help.
-    let page = clap_mangen::Man::new(command.after_help("").after_long_help(""));
+    let page = clap_mangen::Man::new(command.after_help(None::<&str>).after_long_help(None::<&str>));
     let rendered = page.render(&mut text).and_then(|()| exit_status(&mut text, of));
     rendered.map_err(|error| Failure::new("output", Exit::Unavailable, error.to_string()))?;
     print(&text)

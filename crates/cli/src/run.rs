@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::grace;
 use crate::held::Request;
-use crate::keep::Keep;
+use crate::keep::{self, Keep, Over};
 use crate::say::Say;
 use crate::settings::Settings;
 use crate::signals::Interrupts;
@@ -24,12 +24,15 @@ pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Ex
     let usual = base_name(&program);
     let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), &usual)).await?;
     let ended = under(&locks, args, say, program, words).await;
-    // Whatever was begun and is not wanted any more is released before the process ends.
-    drop(locks.shutdown().await);
-    ended
+    // Whatever was begun and is not wanted any more is released before the process ends. Of a lost hold nothing is left to release, and
+    // its store may never answer.
+    let is_lost = ended.as_ref().is_ok_and(|over| over.is_lost);
+    let patience = if is_lost { keep::SOON } else { Duration::MAX };
+    let _ = tokio::time::timeout(patience, locks.shutdown()).await;
+    ended.map(|over| over.exit)
 }
 
-async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: Vec<OsString>) -> Result<Exit, Failure> {
+async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: Vec<OsString>) -> Result<Over, Failure> {
     let (lease, respite) = grace::checked(locks, args)?;
     let plan = Plan { program, args: words, env: Vec::new(), policy: policy(args.on_lost), respite };
     let request = Request::new(locks, &args.lock);
@@ -45,7 +48,7 @@ async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: V
     let prepared = prepared.map_err(|error| not_started(&error))?;
     let (keep, child) = start(args, say, got, prepared, respite).await?;
     // Signals are passed on to the command now. One that came a moment before is known only here.
-    keep.through(child, interrupts.caught()).await
+    Ok(keep.through(child, interrupts.caught()).await)
 }
 
 /// A lock that was handed over is held for the claim window only, until its first renewal.

@@ -14,7 +14,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
-use crate::args::{Cli, Command, Run, duration};
+use crate::args::{Cli, Command, Run, max_hold};
 use crate::failure::Failure;
 use crate::file;
 use crate::query;
@@ -87,6 +87,11 @@ impl Settings {
         Ok(Self::of_library(file::parse(path, text, &known())?, path))
     }
 
+    /// The label of the file or the environment.
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.0.get("label").map(|(label, _)| label.as_str())
+    }
+
     /// Sets them all.
     pub(crate) fn apply(&self, mut builder: LocksBuilder) -> Result<LocksBuilder, Failure> {
         for (option, (value, place)) in &self.0 {
@@ -122,14 +127,14 @@ fn from_query(run: &mut Run, matches: &ArgMatches) -> Result<(), String> {
     let Some((url, text)) = run.store.store.as_deref().and_then(|url| query::take(url, "max_hold")) else {
         return Ok(());
     };
-    let max_hold = duration(&text).map_err(|why| {
+    let given = max_hold(&text).map_err(|why| {
         // Behind the ? of a password it may be a piece of it, and the reason repeats it.
-        let (text, why) = if url.contains('@') { (HIDDEN, "no duration".to_owned()) } else { (discreet(&text), why) };
-        format!("the address of the store: max_hold={text:?} is {why}")
+        let (text, why) = if url.contains('@') { (HIDDEN, "not a duration".to_owned()) } else { (discreet(&text), why) };
+        format!("the address of the store: max_hold={text:?}: {why}")
     })?;
     run.store.store = Some(url);
     if !is_typed(matches, "max_hold") {
-        run.max_hold = Some(max_hold);
+        run.max_hold = Some(given);
     }
     Ok(())
 }

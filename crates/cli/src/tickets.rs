@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
 use crate::connect::{Label, connect};
+use crate::entry::TICKET;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Request;
@@ -22,15 +23,13 @@ use crate::signals::Interrupts;
 use crate::wait::Wait;
 
 const VARIABLE: &str = "BANDOG_TICKET";
-/// What others see of a ticket's holder.
-const USUAL: &str = "ticket";
 
 pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     if peek::goes_nowhere(std::io::stdout()) {
         let why = "standard output is closed or /dev/null, and the ticket would be lost";
         return Err(Failure::usage(why));
     }
-    let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), USUAL)).await?;
+    let locks = connect(&args.store, settings, Label::Ticket(args.lock.label.as_deref())).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
     let ended = hand_out(&wait, &request, args).await;
@@ -71,15 +70,16 @@ async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Res
 
 pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
-    let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
+    let locks = connect(&args.store, settings, Label::Usual(TICKET)).await?;
     let left = match ticket.renew(&locks).await {
         Ok(left) => left,
         Err(error) => {
-            let said = error.to_string();
-            let RenewError::Lost { reason, .. } = error else {
-                return Err(Failure::of(error.kind(), &error).about(ticket.name()));
+            let failure = match &error {
+                RenewError::Lost { reason, .. } => Failure::lost(reason.as_str(), &error),
+                RenewError::Over { end, .. } => Failure::lost(end.as_str(), &error),
+                _ => Failure::of(error.kind(), &error),
             };
-            return Err(Failure::lost(&reason, &said).about(ticket.name()));
+            return Err(failure.about(ticket.name()));
         }
     };
     if say.is_wordy() {
@@ -92,13 +92,14 @@ pub(crate) async fn renew(args: &Redeem, settings: &Settings, say: &Say) -> Resu
 
 pub(crate) async fn release(args: &Redeem, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let ticket = read()?;
-    let locks = connect(&args.store, settings, Label::Usual(USUAL)).await?;
+    let locks = connect(&args.store, settings, Label::Usual(TICKET)).await?;
     if let Err(error) = ticket.release(&locks).await {
-        let said = error.to_string();
-        let ReleaseError::Lost { reason, .. } = error else {
-            return Err(Failure::of(error.kind(), &error).about(ticket.name()));
+        let failure = match &error {
+            ReleaseError::Lost { reason, .. } => Failure::lost(reason.as_str(), &error),
+            ReleaseError::Over { end, .. } => Failure::lost(end.as_str(), &error),
+            _ => Failure::of(error.kind(), &error),
         };
-        return Err(Failure::lost(&reason, &said).about(ticket.name()));
+        return Err(failure.about(ticket.name()));
     }
     if say.is_wordy() {
         let json = json!({ "lock": ticket.name(), "released": true });

@@ -120,7 +120,9 @@ fn body(options: &Options, signature: &Signature, output: &Type, block: &syn::Bl
     }
     // Nothing says what a block is to return, other than a return before all others.
     let typed = quote_spanned!(Span::mixed_site()=> if false { return ::bandog::__private::typed::<#output>(); });
-    quote!(move |#hold| async move { #typed #block })
+    // Not the block itself: the compiler would find braces within braces, and tell the user to remove them.
+    let statements = &block.stmts;
+    quote!(move |#hold| async move { #typed #(#statements)* })
 }
 
 /// A closure cannot name what is only known by its traits; it need not.

@@ -6,3 +6,8 @@
 fn wrong_attributes_are_told_what_to_write() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }
+
+#[test]
+fn right_ones_make_the_compiler_say_nothing() {
+    trybuild::TestCases::new().pass("tests/quiet/*.rs");
+}

@@ -1,6 +1,7 @@
 //! Time for the driver and the memory store: the system's, or a virtual one that tests drive.
 
 mod driven;
+mod wall;
 
 use std::fmt;
 use std::future::Future;

@@ -16,6 +16,7 @@ use bandog_core::store::{StoreError, StoreErrorKind};
 use bandog_core::text::Harmless;
 
 use crate::config::ConfigError;
+use crate::ticket::TicketEnd;
 
 pub use acquire::AcquireError;
 pub(crate) use acquire::Not;
@@ -128,6 +129,14 @@ pub enum ReleaseError {
         /// How.
         reason: LossReason,
     },
+    /// The hold of a ticket had ended before.
+    #[error("{place}: not released: {end}")]
+    Over {
+        /// Which lock.
+        place: Place,
+        /// How.
+        end: TicketEnd,
+    },
     /// The store did not confirm it. It is tried again in the background; at the latest the lease ends it.
     #[error(
         "{place}: the store did not confirm the release: {}; it goes on in the background, or the lease ends it",
@@ -164,6 +173,16 @@ pub enum RenewError {
         doing: &'static str,
         /// How.
         reason: LossReason,
+    },
+    /// The hold of a ticket had ended before.
+    #[error("{place}: not {doing}: {end}")]
+    Over {
+        /// Which lock.
+        place: Place,
+        /// Renewed.
+        doing: &'static str,
+        /// How.
+        end: TicketEnd,
     },
     /// The store did not confirm it. After a renewal the guard is valid until its deadline; a downgrade takes the guard, so
     /// the lock is then released.
@@ -287,8 +306,8 @@ macro_rules! kinds {
 }
 
 kinds! {
-    ReleaseError: Lost => ErrorKind::Lost;
-    RenewError: Lost => ErrorKind::Lost, Reentered => ErrorKind::WouldDeadlock;
+    ReleaseError: Lost => ErrorKind::Lost, Over => ErrorKind::Lost;
+    RenewError: Lost => ErrorKind::Lost, Over => ErrorKind::Lost, Reentered => ErrorKind::WouldDeadlock;
     AdminError: Invalid => ErrorKind::Invalid;
 }
 

@@ -5,7 +5,6 @@
 
 mod faults;
 mod records;
-mod wall;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,7 +25,6 @@ use crate::driver::lock;
 use crate::sync::Mutex;
 use faults::{Faults, Plan};
 use records::Records;
-use wall::Wall;
 
 pub use faults::{Fault, OpKind};
 
@@ -48,7 +46,6 @@ struct Shared {
     name: String,
     clock: Clock,
     limits: Limits,
-    wall: Wall,
     records: Mutex<Records>,
     inboxes: Mutex<HashMap<InboxId, Weak<dyn Inbox>>>,
     faults: Faults,
@@ -110,8 +107,7 @@ impl MemoryStore {
 
     fn build(name: String, clock: Clock, limits: Limits) -> Self {
         let (records, inboxes, faults) = (Mutex::default(), Mutex::default(), Faults::default());
-        let wall = Wall::new(&clock);
-        Self(Arc::new(Shared { name, clock, limits, wall, records, inboxes, faults }))
+        Self(Arc::new(Shared { name, clock, limits, records, inboxes, faults }))
     }
 
     /// Lets the next `times` operations of a kind go wrong.
@@ -231,7 +227,7 @@ impl MemoryStore {
     }
 
     fn now(&self, records: &Records) -> Now {
-        Now { lease: self.time(), wall: self.0.wall.now(&self.0.clock), run: records.run }
+        Now { lease: self.time(), wall: self.0.clock.wall(), run: records.run }
     }
 
     /// Applies an operation and what its reply leaves over, then tells the inboxes.

@@ -38,7 +38,7 @@ pub struct LockArgs {
     /// The exit code for busy
     #[arg(short = 'E', long, value_name = "N", default_value_t = exit::BUSY, env = "BANDOG_CONFLICT_EXIT_CODE", hide_env_values = true)]
     pub conflict_exit_code: u8,
-    /// What others see beside host and process [default: the name of the command, or "ticket"]
+    /// What others see beside host and process; of a ticket after "ticket:" [default: the name of the command, or "ticket"]
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
 }

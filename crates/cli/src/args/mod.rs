@@ -20,6 +20,7 @@ pub use self::doctor::Doctor;
 pub use self::lock::LockArgs;
 pub use self::look::{Ls, Show, Sort};
 pub use self::revoke::Break;
+pub(crate) use self::run::max_hold;
 pub use self::run::{OnBusy, OnLost, Run};
 pub use self::store::{StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};

@@ -37,7 +37,7 @@ pub struct Run {
     )]
     pub shell: Option<OsString>,
     /// Stop the command when it has held the lock this long: TERM, and KILL after the grace
-    #[arg(long, help_heading = "The command", value_name = "DUR", value_parser = duration, env = "BANDOG_MAX_HOLD", hide_env_values = true)]
+    #[arg(long, help_heading = "The command", value_name = "DUR", value_parser = max_hold, env = "BANDOG_MAX_HOLD", hide_env_values = true)]
     pub max_hold: Option<Duration>,
     /// Hold the lock at least this long, even if the command is done sooner
     #[arg(long, help_heading = "The command", value_name = "DUR", value_parser = duration, env = "BANDOG_AT_LEAST", hide_env_values = true)]
@@ -51,6 +51,14 @@ pub struct Run {
     /// Whether the grace is meant for all locks: from the environment or the file.
     #[arg(skip)]
     pub grace_is_a_wish: bool,
+}
+
+/// Reads a maximum hold: no time at all would start the command and stop it.
+pub(crate) fn max_hold(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it would stop the command at once; leave it out for no limit".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// What to do when the lease is lost.

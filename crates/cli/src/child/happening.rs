@@ -16,6 +16,32 @@ pub enum Happening {
     Exited(Ending),
 }
 
+/// Why the command could not be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// As shells have it: 126 if it was found, 127 if not.
+    pub code: u8,
+    /// The command, and what is wrong with it.
+    pub why: String,
+}
+
+impl Refused {
+    /// The longest text: a path has no more.
+    const LONGEST: usize = 4096;
+    /// No packet is longer.
+    pub(super) const LARGEST: usize = Self::LONGEST * 4 + 16;
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let why: String = self.why.chars().take(Self::LONGEST).collect();
+        format!("{} {why}", self.code).into_bytes()
+    }
+
+    pub(super) fn from_bytes(packet: &[u8]) -> Option<Self> {
+        let (code, why) = std::str::from_utf8(packet).ok()?.split_once(' ')?;
+        Some(Self { code: code.parse().ok()?, why: why.to_owned() })
+    }
+}
+
 /// How the command ended, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
@@ -28,7 +54,7 @@ pub struct Ending {
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// With this exit code. 126 and 127 also come from the launcher, which has said why on standard error.
+    /// With this exit code. 126 and 127 also come from the launcher: see [`Child::refused`](super::Child::refused).
     Code(i32),
     /// By this signal.
     Signal(i32),
@@ -63,6 +89,15 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_survives_the_way() {
+        let refused = Refused { code: 127, why: "no such: not\nfound".into() };
+        assert_eq!(Refused::from_bytes(&refused.to_bytes()), Some(refused));
+        let long = Refused { code: 126, why: "\u{1f512}".repeat(10_000) }.to_bytes();
+        assert!(long.len() <= Refused::LARGEST && Refused::from_bytes(&long).is_some());
+        assert_eq!(Refused::from_bytes(b""), None);
+    }
 
     #[test]
     fn codes_are_those_of_a_shell() {

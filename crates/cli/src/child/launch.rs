@@ -1,7 +1,7 @@
 //! The launcher: sets up what must be set up inside the process, and becomes the command. Started by the supervisor.
 //!
-//! Invariants: the command never runs without a living supervisor, nor with files of ours; when it cannot be run, a
-//! message on standard error says why, and the exit code is a shell's.
+//! Invariants: the command never runs without a living supervisor, nor with files of ours; when it cannot be run, the wrapper
+//! is told why, and the exit code is a shell's. Its connection to the wrapper is closed by the kernel when it becomes the command.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -12,39 +12,66 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use super::happening::Refused;
+use super::link::Link;
 use super::terminal;
-use crate::failure::explanation;
+use crate::screen::harmless;
 
 /// As shells have it: there is no such command.
 const NOT_FOUND: u8 = 127;
 /// As shells have it: there is one, but it cannot be run.
 const NOT_EXECUTABLE: u8 = 126;
 
-/// The arguments of a launcher.
-pub(super) fn args(supervisor: Pid, wrapper_group: Option<Pid>, program: &OsStr) -> [OsString; 3] {
-    [supervisor.to_string().into(), Pid::as_raw(wrapper_group).to_string().into(), program.to_owned()]
+/// Whom the command is for.
+#[derive(Debug)]
+pub(super) struct Origin {
+    pub(super) wrapper: Pid,
+    /// For the terminal.
+    pub(super) wrapper_group: Option<Pid>,
+    /// Where the wrapper listens.
+    pub(super) socket: String,
+}
+
+impl Origin {
+    /// The arguments of a launcher.
+    pub(super) fn args(&self, supervisor: Pid) -> [OsString; 4] {
+        let group = Pid::as_raw(self.wrapper_group);
+        [
+            supervisor.to_string().into(),
+            self.wrapper.to_string().into(),
+            group.to_string().into(),
+            (&self.socket).into(),
+        ]
+    }
 }
 
 /// Becomes the command; returns only if that fails.
 pub(super) fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let (supervisor, wrapper_group) = (pid(args.next()), pid(args.next()));
-    let Some(program) = args.next() else { return ExitCode::from(NOT_FOUND) };
+    let (supervisor, wrapper, wrapper_group) = (pid(args.next()), pid(args.next()), pid(args.next()));
+    let (Some(socket), Some(program)) = (args.next(), args.next()) else { return ExitCode::from(NOT_FOUND) };
     // Even if the supervisor is killed the command goes with it. It may have been killed already: then nobody is left
     // to start the command for.
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     if bound.is_err() || supervisor.is_none() || getppid() != supervisor {
         return ExitCode::from(NOT_EXECUTABLE);
     }
+    let link = wrapper.and_then(|wrapper| Link::connect(socket.to_str()?, wrapper).ok());
     if let Some(group) = wrapper_group {
         terminal::hand_over(group);
     }
     let error = Command::new(&program).args(args).exec();
     let (code, why) = explain(&program, &error);
-    let more = explanation(if code == NOT_FOUND { "not_found" } else { "not_executable" }.into(), None);
-    let said = [b"bandog: ", program.as_bytes(), b": ", why.as_bytes(), b"\n", more.as_bytes()].concat();
-    // Nothing is left to tell it to if standard error is closed.
-    let _ = io::stderr().write_all(&said);
+    let refused = Refused { code, why: format!("{}: {why}", program.to_string_lossy()) };
+    if link.is_none_or(|link| link.send(&refused.to_bytes()).is_err()) {
+        say(&refused);
+    }
     ExitCode::from(code)
+}
+
+/// Where the wrapper cannot be told.
+fn say(refused: &Refused) {
+    // Nothing is left to tell it to if standard error is closed.
+    let _ = writeln!(io::stderr(), "bandog: {}", harmless(&refused.why));
 }
 
 fn explain(program: &OsStr, error: &io::Error) -> (u8, String) {

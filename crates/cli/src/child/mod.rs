@@ -26,7 +26,7 @@ mod wrapper;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-pub use happening::{Cause, Ending, Happening, Status};
+pub use happening::{Cause, Ending, Happening, Refused, Status};
 pub use plan::{Plan, Policy, Respite};
 pub use prepare::Prepared;
 pub use signals::Ignored;

@@ -12,6 +12,7 @@ use rustix::process::{Pid, getpid, set_child_subreaper};
 use tokio::net::UnixStream;
 
 use super::SUPERVISE;
+use super::happening::Refused;
 use super::link::{Link, Listener};
 use super::plan::Plan;
 use super::signals::{Ignored, Signals};
@@ -23,6 +24,9 @@ use super::wrapper::Child;
 
 /// How often a supervisor that does not come is looked after.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long a launcher may take to become the command before nobody waits for that any more.
+const LAUNCH: Duration = Duration::from_secs(1);
 
 /// A supervisor that waits for the word to start the command. Dropped, it goes away without having run anything.
 #[derive(Debug)]
@@ -65,12 +69,17 @@ impl Prepared {
     ///
     /// # Errors
     /// The supervisor could not be started, could not start the launcher, or died. Nothing of the user's is left
-    /// running. A command that does not exist is no error: it ends with 127.
+    /// running. A command that does not exist is no error: it ends with 127, and [`Child::refused`] says why.
     pub async fn start(mut self, until: Moment) -> io::Result<Child> {
         let signals = Signals::catch(self.ignored)?;
         let terminal = Terminal::find();
         match self.go(until).await {
-            Ok((link, pid)) => Ok(Child::new(link, self.supervisor, pid, signals, terminal, self.spared)),
+            Ok((link, pid)) => {
+                let refused = self.refused(pid).await;
+                let mut child = Child::new(link, self.supervisor, pid, signals, terminal, self.spared);
+                child.refused = refused;
+                Ok(child)
+            }
             Err(error) => {
                 // A supervisor that dies just now may have started the command already.
                 tree::kill_and_reap_all(&self.spared);
@@ -92,6 +101,18 @@ impl Prepared {
             _ => None,
         };
         Ok((link, pid.ok_or_else(|| io::Error::other("the supervisor died before it started the command"))?))
+    }
+
+    /// Why the command could not be run, as its launcher tells; nothing once it runs. A launcher that does neither for long was
+    /// stopped, or killed before it came here: then the supervisor tells how it went on.
+    async fn refused(&self, launcher: Pid) -> Option<Refused> {
+        let told = async {
+            let link = self.listener.accept(launcher).await.ok()?;
+            let mut packet = vec![0; Refused::LARGEST];
+            let length = link.wait(&mut packet).await.ok()?;
+            Refused::from_bytes(&packet[..length])
+        };
+        tokio::time::timeout(LAUNCH, told).await.ok().flatten()
     }
 
     async fn supervisor_link(&mut self) -> io::Result<Link<UnixStream>> {

@@ -16,12 +16,13 @@ use bandog::{Clock, Moment};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpid, getppid, set_child_subreaper};
+use rustix::process::{Signal, getpid, getppid, set_child_subreaper};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 
 use super::happening::{Cause, Ending};
 use super::kin;
+use super::launch::Origin;
 use super::link::{LARGEST, Link};
 use super::plan::{Policy, Respite};
 use super::signals::{Ignored, survive};
@@ -72,8 +73,7 @@ struct Supervisor {
     buffer: Vec<u8>,
     bell: UnixStream,
     timer: OwnedFd,
-    /// For the terminal.
-    wrapper_group: Option<Pid>,
+    origin: Origin,
     watch: Watch,
     ward: Ward,
     wrapper_gone: bool,
@@ -93,7 +93,7 @@ impl Supervisor {
             buffer: vec![0; LARGEST],
             bell: bell()?,
             timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
-            wrapper_group: kin::group(Some(wrapper)),
+            origin: Origin { wrapper, wrapper_group: kin::group(Some(wrapper)), socket: brief.socket.clone() },
             watch: Watch::new(brief.policy, brief.respite),
             ward: Ward::new(command),
             wrapper_gone: false,
@@ -154,7 +154,7 @@ impl Supervisor {
                 self.report(Report::Failed(Errno::TIMEDOUT.raw_os_error()));
             }
             Order::Go => {
-                let started = self.ward.start(self.wrapper_group);
+                let started = self.ward.start(&self.origin);
                 self.report(started.map_or_else(
                     |error| Report::Failed(error.raw_os_error().unwrap_or_default()),
                     |pid| Report::Started(pid.as_raw_pid()),
@@ -191,7 +191,7 @@ impl Supervisor {
 
     fn bury_all(&mut self, now: Moment) {
         self.ward.kill(now);
-        if let (Some(from), Some(to)) = (self.ward.group(), self.wrapper_group) {
+        if let (Some(from), Some(to)) = (self.ward.group(), self.origin.wrapper_group) {
             terminal::give_back(from, to);
         }
     }

@@ -12,9 +12,10 @@ use std::time::Duration;
 use bandog::Moment;
 use rustix::process::{Pid, Signal, WaitStatus, getpid, kill_process_group};
 
+use super::LAUNCH;
 use super::happening::Status;
+use super::launch::Origin;
 use super::tree::{self, Reaped};
-use super::{LAUNCH, launch};
 
 /// Where the locks are. What the command inherits of it has no password.
 const STORE: &str = "BANDOG_STORE";
@@ -56,7 +57,7 @@ impl Ward {
 
     /// Starts the launcher, in a group of its own. From the main thread: the launcher is bound to the thread that
     /// starts it.
-    pub(super) fn start(&mut self, wrapper_group: Option<Pid>) -> io::Result<Pid> {
+    pub(super) fn start(&mut self, origin: &Origin) -> io::Result<Pid> {
         let Some((program, args)) = self.command.split_first().filter(|_| self.group.is_none()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
@@ -68,7 +69,8 @@ impl Ward {
         let launcher = launcher
             .arg0("bandog")
             .arg(LAUNCH)
-            .args(launch::args(getpid(), wrapper_group, program))
+            .args(origin.args(getpid()))
+            .arg(program)
             .args(args)
             // A ticket is the secret of another hold, and not for the command.
             .env_remove("BANDOG_TICKET")

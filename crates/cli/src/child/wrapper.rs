@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_current_process_group, kill_process};
 use signal_hook::consts::{SIGCONT, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use tokio::net::UnixStream;
 
-use super::happening::{Cause, Ending, Happening, Status};
+use super::happening::{Cause, Ending, Happening, Refused, Status};
 use super::link::Link;
 use super::plan::Plan;
 use super::prepare::{Prepared, report};
@@ -30,6 +30,7 @@ pub struct Child {
     spared: Vec<Pid>,
     job: Job,
     ending: Option<Ending>,
+    pub(super) refused: Option<Refused>,
 }
 
 /// Where the wrapper stands as a job of the shell.
@@ -61,12 +62,17 @@ impl Child {
         terminal: Option<Terminal>,
         spared: Vec<Pid>,
     ) -> Self {
-        Self { link, supervisor, pid, signals, terminal, spared, job: Job::Running, ending: None }
+        Self { link, supervisor, pid, signals, terminal, spared, job: Job::Running, ending: None, refused: None }
     }
 
     /// The command's process id, which is also its group's.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_pid()
+    }
+
+    /// Why the command could not be run, if it could not. It ends with that code all the same.
+    pub fn refused(&self) -> Option<&Refused> {
+        self.refused.as_ref()
     }
 
     /// The lease goes on until then.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bandog::Pattern;
 
 use crate::args::Ls;
-use crate::entry::{Entry, Holding};
+use crate::entry::{Entry, Holding, of_ticket};
 use crate::failure::Failure;
 
 /// Every wish must be met, those about a holder by one and the same.
@@ -40,7 +40,8 @@ impl Choice {
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(text));
         let holder = |holder: &Holding| {
             fits(&self.host, &holder.who.host)
-                && fits(&self.label, &holder.who.label)
+                && (fits(&self.label, &holder.who.label)
+                    || of_ticket(&holder.who.label).is_some_and(|label| fits(&self.label, label)))
                 && self.over.is_none_or(|over| holder.held > over)
         };
         (!self.contended || entry.queue > 0) && (!self.asks_holders() || entry.holders.iter().any(holder))

@@ -1,5 +1,6 @@
 //! What came of a break: told as it happens, or as one object at the end.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use bandog::Locks;
@@ -7,13 +8,16 @@ use serde_json::{Value, json};
 
 use super::follow::{Followed, follow};
 use crate::args::Break;
-use crate::entry::Holding;
+use crate::entry::{Holding, of_ticket, time_words, wall_micros};
 use crate::exit::{BUSY, Exit};
 use crate::failure::Failure;
-use crate::note::{millis, short};
-use crate::say::write;
+use crate::note::{micros, millis, short};
+use crate::say::{write, write_wrapped};
 use crate::screen::{Ink, Out, Screen, harmless};
 use crate::signals::Interrupts;
+
+/// A holder that listens has answered by then, if its command ends soon.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A hold and what became of the wish.
 #[derive(Debug)]
@@ -56,11 +60,14 @@ impl<'a> Report<'a> {
             return self.close(None).and(Ok(Exit::NoLock));
         };
         if self.args.no_wait {
+            self.warn_of_deaf();
             return self.close(None).and(Ok(Exit::Fine));
         }
         let mut interrupts = Interrupts::new();
+        self.warn_of_deaf();
         let followed = tokio::select! {
             followed = follow(locks, &self.args.name, &self.broken, longest) => followed,
+            never = self.warn_of_silence() => match never {},
             signal = interrupts.next() => {
                 write("bandog: not waited for; what was asked stays asked\n");
                 return self.close(None).and(Ok(Exit::Interrupted(signal)));
@@ -72,6 +79,42 @@ impl<'a> Report<'a> {
                 Ok(if followed.is_over() { Exit::Fine } else { Exit::Busy(BUSY) })
             }
             Err(failure) => self.close(None).and(Err(failure)),
+        }
+    }
+
+    /// Nobody answers for a ticket: the process that took it ended long ago.
+    fn warn_of_deaf(&self) {
+        for broken in &self.broken {
+            if let (Some(left), Some(_), false) = (broken.ended, of_ticket(&broken.target.who.label), self.args.now) {
+                self.warn(
+                    "it is a ticket, and no process listens: whoever has it hears of this at the next renewal",
+                    left,
+                );
+            }
+        }
+    }
+
+    /// A process that is gone does not answer either, and nobody can see that from here.
+    async fn warn_of_silence(&self) -> Infallible {
+        tokio::time::sleep(PATIENCE).await;
+        let listens = |broken: &&Broken| of_ticket(&broken.target.who.label).is_none();
+        if let Some(left) =
+            self.broken.iter().filter(listens).filter_map(|broken| broken.ended).max().filter(|_| !self.args.now)
+        {
+            self.warn(
+                "no answer yet: its command may take its time to end, or its process is gone and does not listen",
+                left.saturating_sub(PATIENCE),
+            );
+        }
+        std::future::pending().await
+    }
+
+    fn warn(&self, what: &str, left: Duration) {
+        let ends = time_words(wall_micros() + micros(left));
+        let text = format!("{what}; its lease ends at {ends}, in {}; --now would end the hold at once", short(left));
+        match self.args.store.json {
+            true => write(&format!("{}\n", json!({ "event": "warning", "lock": self.args.name, "message": text }))),
+            false => write_wrapped(&format!("bandog: {}: {text}", harmless(&self.args.name))),
         }
     }
 

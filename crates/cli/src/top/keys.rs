@@ -20,6 +20,8 @@ pub(crate) enum Action {
     Move(isize),
     Type(char),
     Erase,
+    /// Takes back all that was typed.
+    Clear,
     /// What was typed is meant.
     Accept,
     /// With or without waiting for the holders.
@@ -37,6 +39,7 @@ pub(crate) fn action(mode: &Mode, key: KeyEvent) -> Option<Action> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match (key.code, mode) {
         (KeyCode::Char('c'), _) if control => Some(Action::Quit),
+        (KeyCode::Char('u'), Mode::Filter(_) | Mode::Reason(_)) if control => Some(Action::Clear),
         _ if control => None,
         (code, Mode::List) => list(code),
         (code, Mode::Help) => leave(code).or_else(|| (code == KeyCode::Char('?')).then_some(Action::Close)),

@@ -17,7 +17,7 @@ mod update;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use bandog::Clock;
+use bandog::{Clock, Moment};
 use tokio::task::JoinSet;
 
 use self::errand::{Done, break_holds, show};
@@ -149,6 +149,7 @@ impl<'a> View<'a> {
         let mut errands = JoinSet::new();
         loop {
             terminal.0.draw(|frame| draw::draw(frame, &self.state)).map_err(|error| failed(&error))?;
+            let fading = self.state.message.as_ref().and_then(|message| message.until);
             let wish = tokio::select! {
                 given = input.recv() => match given {
                     Some(Input::Key(key)) => action(&self.state.mode, key).and_then(|action| self.state.update(action)),
@@ -160,12 +161,14 @@ impl<'a> View<'a> {
                     self.done(done);
                     None
                 }
+                () = tokio::time::sleep(fading.unwrap_or(Moment::ZERO).since(self.clock.now())), if fading.is_some() => None,
                 // Other locks are looked at once, though nothing changes after that.
                 report = self.eyes.next(), if !self.state.paused || self.eyes.due => {
                     self.report(report);
                     self.look_closer()
                 }
             };
+            self.state.fade(self.clock.now());
             match wish {
                 None => {}
                 Some(Wish::Quit) => break,

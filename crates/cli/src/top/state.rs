@@ -1,5 +1,7 @@
 //! What the screen of `top` shows: the model, and where the user is in it. Drawn by [`draw`](super::draw), changed by [`update`](super::update).
 
+use std::time::Duration;
+
 use bandog::{LockInfo, LockName, Moment};
 
 use super::model::{Model, Row};
@@ -90,6 +92,18 @@ pub(crate) struct Breaking {
     pub(crate) now: bool,
 }
 
+/// What came of a key.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) ink: Ink,
+    pub(crate) text: String,
+    /// Then it is no news any more; not known before it was shown.
+    pub(crate) until: Option<Moment>,
+}
+
+/// Long enough to read a line.
+const SHOWN: Duration = Duration::from_secs(8);
+
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) screen: Screen,
@@ -102,8 +116,8 @@ pub(crate) struct State {
     pub(crate) chosen: Option<LockName>,
     /// Where it stood: if it is gone, whatever stands there now is chosen.
     last: usize,
-    /// What came of the last key.
-    pub(crate) message: Option<(Ink, String)>,
+    /// What came of the last key, until it has been read.
+    pub(crate) message: Option<Message>,
     /// When the model was last changed.
     pub(crate) now: Moment,
 }
@@ -122,7 +136,12 @@ impl State {
     }
 
     pub(crate) fn say(&mut self, ink: Ink, text: &str) {
-        self.message = Some((ink, text.to_owned()));
+        self.message = Some(Message { ink, text: text.to_owned(), until: None });
+    }
+
+    /// Takes a message away that has been shown for long enough.
+    pub(crate) fn fade(&mut self, now: Moment) {
+        self.message.take_if(|message| *message.until.get_or_insert(now + SHOWN) <= now);
     }
 
     /// Where the chosen row stands, if it is there.

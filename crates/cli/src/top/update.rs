@@ -4,6 +4,7 @@ use bandog::{LockName, Pattern};
 
 use super::keys::Action;
 use super::state::{Breaking, Details, Mode, State};
+use crate::names;
 use crate::screen::Ink;
 
 /// Signs that may be typed.
@@ -29,7 +30,7 @@ impl State {
             Action::Sort => self.order = self.order.next(),
             Action::Reverse => self.reverse = !self.reverse,
             Action::Pause => self.paused = !self.paused,
-            Action::Filter => self.mode = Mode::Filter(self.model.pattern.clone()),
+            Action::Filter => self.mode = Mode::Filter(names::typed(&self.model.pattern).to_owned()),
             Action::Show => return self.show(),
             Action::Break => self.begin_breaking(),
             Action::Move(lines) => self.go(lines),
@@ -41,6 +42,7 @@ impl State {
             Action::Erase => self.edit(|text| {
                 text.pop();
             }),
+            Action::Clear => self.edit(String::clear),
             Action::Accept => return self.accept(),
             Action::Now => {
                 if let Mode::Confirm(breaking) = &mut self.mode {
@@ -112,13 +114,8 @@ impl State {
         }
     }
 
-    /// Words without a glob are looked for anywhere in a name.
     fn filter(&mut self, text: &str) -> Option<Wish> {
-        let pattern = match text {
-            "" => "*".to_owned(),
-            text if text.contains(['*', '?', '[']) => text.to_owned(),
-            text => format!("*{text}*"),
-        };
+        let pattern = names::pattern(text);
         match Pattern::new(&*pattern) {
             Ok(_) => Some(Wish::Filter(pattern)),
             Err(error) => {

@@ -65,6 +65,12 @@ pub(crate) enum Change {
         waited: Duration,
         waiters: usize,
     },
+    /// A waiter that held the lock between two looks, or left.
+    Gone {
+        by: Party,
+        waited: Duration,
+        waiters: usize,
+    },
 }
 
 /// A holder or a waiter.
@@ -115,13 +121,14 @@ impl Change {
             Self::Asked { .. } => "asked",
             Self::Waits { .. } => "waits",
             Self::Left { .. } => "left",
+            Self::Gone { .. } => "gone",
         }
     }
 
     pub(crate) fn ink(&self) -> Ink {
         match self {
             Self::Held { .. } | Self::Handed { .. } => Ink::Good,
-            Self::Released { .. } | Self::Left { .. } => Ink::Faint,
+            Self::Released { .. } | Self::Left { .. } | Self::Gone { .. } => Ink::Faint,
             Self::Waits { .. } => Ink::Risky,
             Self::Expired { .. } | Self::Ended { .. } | Self::Asked { .. } => Ink::Wrong,
         }
@@ -150,6 +157,10 @@ impl Change {
             Self::Left { by, waited, waiters } => {
                 format!("{}, waited {}; {}", by.words(), short(*waited), counted(*waiters))
             }
+            Self::Gone { by, waited, waiters } => {
+                let (by, waited, waiters) = (by.words(), short(*waited), counted(*waiters));
+                format!("{by}, had the lock between two looks, or left; waited {waited} at most; {waiters}")
+            }
         }
     }
 
@@ -174,7 +185,7 @@ impl Change {
             }
             Self::Asked { by, reason } => json!({ "holder": by.json(), "reason": reason }),
             Self::Waits { by, waiters } => json!({ "waiter": by.json(), "waiters": waiters }),
-            Self::Left { by, waited, waiters } => {
+            Self::Left { by, waited, waiters } | Self::Gone { by, waited, waiters } => {
                 json!({ "waiter": by.json(), "waited_ms": millis(*waited), "waiters": waiters })
             }
         }

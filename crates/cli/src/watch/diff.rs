@@ -120,15 +120,32 @@ impl Between<'_> {
         side.map_or(0, |sight| sight.record.queue)
     }
 
-    /// Waiters that neither wait nor hold any more, as far as that is certain.
-    fn left(&self) -> impl Iterator<Item = Change> {
+    /// Waiters that neither wait nor hold any more, as far as that is certain: in the order of the queue.
+    fn left(&self) -> impl Iterator<Item = Change> + use<'_> {
         let (holders, waiters) = (Self::holders(self.later), Self::waiters(self.later));
         let here = move |id| holders.iter().any(|one| one.id == id) || waiters.iter().any(|one| one.id == id);
         let (now, told) = (self.now, self.released);
         let (sure, queue) = (self.places_seen(), Self::queue(self.later));
-        let gone =
-            Self::waiters(self.earlier).iter().take(sure).filter(move |one| !here(one.id) && told != Some(one.id));
-        gone.map(move |one| Change::Left { by: waiting(one), waited: since(one.since.micros(), now), waiters: queue })
+        let gone = Self::waiters(self.earlier).iter().take(sure).enumerate();
+        let gone = gone.filter(move |(_, one)| !here(one.id) && told != Some(one.id));
+        gone.map(move |(at, one)| {
+            let (by, waited) = (waiting(one), since(one.since.micros(), now));
+            match self.may_have_held(at) {
+                true => Change::Gone { by, waited, waiters: queue },
+                false => Change::Left { by, waited, waiters: queue },
+            }
+        })
+    }
+
+    /// Whether the waiter in this place may have been granted the lock and released it. Nobody is granted it before those who stood in
+    /// front, and every grant has a higher stamp than the one before.
+    fn may_have_held(&self, at: usize) -> bool {
+        let (Some(earlier), Some(later)) = (self.earlier, self.later) else { return true };
+        let last = later.record.last;
+        let is_last =
+            |one: &WaiterView| later.record.holders.iter().any(|holder| holder.id == one.id && holder.stamp == last);
+        let waits = |one: &WaiterView| later.record.waiters.iter().any(|waiter| waiter.id == one.id);
+        last != earlier.record.last && !earlier.record.waiters[..at].iter().any(|one| waits(one) || is_last(one))
     }
 
     /// How many of the first places of the earlier look the later one shows, if those who had them still wait.

@@ -38,5 +38,6 @@ pub(crate) fn waiter(bits: u64, since: u64) -> WaiterView {
 pub(crate) fn record(holders: &[HolderView], waiters: &[WaiterView]) -> RecordView {
     let (holders, waiters) = (holders.to_vec(), waiters.to_vec());
     let queue = waiters.len();
-    RecordView { kind: None, last: Stamp::ZERO, holders, waiters, queue, revocations: Vec::new() }
+    let last = holders.iter().map(|holder| holder.stamp).max().unwrap_or(Stamp::ZERO);
+    RecordView { kind: None, last, holders, waiters, queue, revocations: Vec::new() }
 }

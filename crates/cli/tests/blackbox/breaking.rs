@@ -98,6 +98,31 @@ fn a_holder_that_never_answers_has_not_given_up() {
 }
 
 #[test]
+fn where_nobody_listens_it_is_said_at_once_until_when_that_takes() {
+    let stage = Stage::new();
+    for label in ["", "--label deploy"] {
+        stage.line(&format!("acquire --lease 10m {label} job")).run().is(0);
+        let asks = stage.line("break job --yes --reason test").start();
+        let said = asks.await_err("it is a ticket, and no process listens");
+        assert!(said.contains("its lease ends at 20") && said.contains(" UTC, in 9m"), "{said}");
+        assert!(said.ends_with("--now would end the hold at once"), "{said}");
+        asks.signal(rustix::process::Signal::INT);
+        asks.wait().is(130).done();
+        stage.line("break job --yes --now --reason test").run().is(0).silent().done();
+    }
+    // A process that is gone cannot be told from one that is slow to end.
+    let mut dead = stage.hold("--lease 10m");
+    dead.child.kill().unwrap();
+    let asks = stage.line("break job --yes --json --reason test").start();
+    let said: Value = serde_json::from_str(&asks.await_err("no answer yet: ")).unwrap();
+    assert_eq!((&said["event"], &said["lock"]), (&"warning".into(), &"job".into()), "{said}");
+    assert!(
+        said["message"].as_str().unwrap().contains("its process is gone and does not listen; its lease ends at 20"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_holder_that_another_ends_at_once_has_not_given_up() {
     Stage::each(|stage| {
         for json in ["", "--json"] {

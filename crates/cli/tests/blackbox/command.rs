@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::running::until;
 use crate::stage::Stage;
@@ -38,6 +39,12 @@ pub(crate) fn max_hold(stage: &Stage, _: &str) {
     assert!(outcome.out.contains("term\n"), "{outcome:?}");
     stage.line("run --max-hold 1h job -- true").run().is(0).silent();
     stage.line("run --max-hold soon job -- true").run().is(64).says("not a duration");
+    let said = "it would stop the command at once; leave it out for no limit";
+    stage.line("run --max-hold 0 job -- touch ran").run().is(64).says(said);
+    stage.line("run job -- touch ran").env("BANDOG_MAX_HOLD", "0s").run().is(64).says(said);
+    let store = format!("{}?max_hold=0", stage.url("locks.db"));
+    stage.line(&format!("run --store {store} job -- touch ran")).run().is(64).says(said);
+    assert!(!stage.path("ran").exists());
     assert!(stage.is_free());
 }
 
@@ -128,6 +135,41 @@ fn a_command_that_cannot_run_releases_the_lock() {
     assert!(stage.is_free());
     stage.line("run job -- /").run().is(126);
     assert!(stage.is_free());
+}
+
+#[test]
+fn with_json_a_command_that_cannot_run_is_an_error_and_was_not_started() {
+    let stage = Stage::new();
+    for (command, code, kind) in [("no-such-command", 127, "not_found"), ("/tmp", 126, "not_executable")] {
+        let told = stage.line(&format!("run --json job -- {command}")).run().is(code);
+        let events: Vec<_> = told.events().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(events, ["acquired", "error", "released"], "{told:?}");
+        let error = told.event("error");
+        assert_eq!(
+            (&error["kind"], &error["exit"], &error["lock"]),
+            (&kind.into(), &code.into(), &"job".into()),
+            "{error}"
+        );
+        assert!(error["message"].as_str().unwrap().starts_with(&format!("{command}: not ")), "{error}");
+        let released = told.event("released");
+        assert!(released["exit_code"].is_null() && released["ran_ms"].is_null(), "it did not run: {released}");
+        let told =
+            stage.line(&format!("run job -- {command}")).run().is(code).says(&format!("bandog: {command}: not "));
+        assert_eq!(told.says("  why: ").err.lines().count(), 4);
+        assert_eq!(stage.line(&format!("run -q job -- {command}")).run().is(code).err.lines().count(), 1);
+    }
+}
+
+#[test]
+fn with_json_the_end_has_the_code_or_the_signal_and_the_time() {
+    let stage = Stage::new();
+    let released = |script: &str, code: i32| stage.line("run --json job").sh(script).run().is(code).event("released");
+    let done = released("exit 3", 3);
+    assert_eq!((&done["exit_code"], &done["signal"]), (&3.into(), &Value::Null), "{done}");
+    assert!(done["ran_ms"].as_u64().unwrap() <= done["held_ms"].as_u64().unwrap(), "{done}");
+    let killed = released("kill -TERM $$", 143);
+    assert_eq!((&killed["exit_code"], &killed["signal"]), (&Value::Null, &15.into()), "{killed}");
+    assert!(released("sleep 0.2", 0)["ran_ms"].as_u64().unwrap() >= 200);
 }
 
 #[test]

@@ -35,7 +35,8 @@ fn label(stage: &Stage, line: Line<'_>) -> String {
     line.words("job").run().is(0);
     let busy = stage.line("run -n --json job -- true").run().is(75).event("busy");
     stage.removed_store();
-    busy["holders"][0]["label"].as_str().unwrap().to_owned()
+    let label = busy["holders"][0]["label"].as_str().unwrap();
+    label.strip_prefix("ticket: ").expect("that it is a ticket is told, whoever gives the label").to_owned()
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn what_is_wrong_in_the_environment_is_named_with_its_variable() {
     line.command.env("BANDOG_LEASE", OsString::from_vec(b"\xff".to_vec()));
     line.run().is(64).says("bandog: BANDOG_LEASE: lease=");
     let outcome = stage.line("run job -- true").env("BANDOG_STORE", &stage.url("locks.db?max_hold=soon")).run().is(64);
-    outcome.says("max_hold=\"soon\" is not a duration");
+    outcome.says("max_hold=\"soon\": not a duration");
     let outcome = stage.line("run job -- true").env("BANDOG_STORE", &stage.url("locks.db?leese=3")).run().is(64);
     outcome.says("there is no option \"leese\"");
 }

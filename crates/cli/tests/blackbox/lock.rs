@@ -134,6 +134,9 @@ pub(crate) fn label(stage: &Stage, sub: &str) {
     let holders = stage.line("run -n --of 2 --json job -- true").run().is(75).event("busy")["holders"].clone();
     let labels: Vec<&str> =
         holders.as_array().unwrap().iter().map(|holder| holder["label"].as_str().unwrap()).collect();
-    assert_eq!(labels, [if sub == "run" { "sh" } else { "ticket" }, "night-shift"]);
+    assert_eq!(
+        labels,
+        [if sub == "run" { "sh" } else { "ticket" }, if sub == "run" { "night-shift" } else { "ticket: night-shift" }]
+    );
     drop((usual, given));
 }

@@ -100,6 +100,28 @@ fn a_store_that_is_gone_is_not_taken_for_a_machine_that_slept() {
     }
 }
 
+/// The promise is a second; the rest is for a busy machine.
+#[test]
+fn a_wrapper_whose_store_hangs_ends_soon_after_its_command() {
+    let Some(stage) = Stage::on_redis(&[]) else { return };
+    let line = |options: &str| {
+        let script = "echo ready $$; exec sleep 1000";
+        stage.line(&format!("run --lease 2s {options} job-{}", options.len())).sh(script).start()
+    };
+    let jobs: Vec<_> = ["", "--on-lost kill", "--grace 0.1s"].map(line).into();
+    let inner: Vec<i32> = jobs.iter().map(|job| job.inner()).collect();
+    stage.server.as_ref().unwrap().stop();
+    let mut ends = Vec::new();
+    for (job, inner) in jobs.into_iter().zip(inner) {
+        until("the end of the command", || (!is_alive(inner)).then_some(()));
+        let ended = uptime();
+        job.wait().is(90).says("lost: ").done();
+        ends.push(uptime() - ended);
+    }
+    stage.server.as_ref().unwrap().go_on();
+    assert!(ends.iter().all(|late| *late < 2.5), "so long after its command: {ends:?}");
+}
+
 #[test]
 fn on_lost_kill_does_not_ask() {
     let stage = Stage::new();

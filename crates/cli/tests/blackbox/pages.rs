@@ -53,6 +53,8 @@ pub(crate) fn man(stage: &Stage, _: &str) {
         for text in [".SH NAME", ".SH \"EXIT STATUS\"", "wrong arguments, options or configuration"] {
             assert!(page.contains(text), "{text:?} is not in the page of {title}");
         }
+        let heads: Vec<&str> = page.lines().filter(|line| line.starts_with(".SH")).collect();
+        assert!(!page.contains(".SH EXTRA"), "an empty heading: {heads:?}");
         rendered(stage, &page, &title);
     }
     stage.line("man fly").run().is(64).says("there is no subcommand \"fly\"; there are run, acquire,");

@@ -54,7 +54,48 @@ fn a_store_that_keeps_nobody_out_is_refused() {
     stage.line("run --store sqlite://locks.db job -- true").run().is(64).says("no //");
     stage.line("run job -- true").env("BANDOG_STORE", "sqlite:~/mine.db").run().is(0);
     assert!(stage.path("mine.db").exists(), "HOME is the stage");
-    stage.line("run job -- true").env("BANDOG_STORE", "").run().is(0);
+}
+
+#[test]
+fn an_empty_address_is_an_error_and_not_the_usual_store() {
+    let stage = Stage::new();
+    stage.write("empty.toml", "store = ''\n");
+    for sub in [
+        "run job -- touch ran",
+        "acquire job",
+        "ls",
+        "show job",
+        "break job --reason x -y",
+        "doctor",
+        "bench -y",
+        "watch",
+        "top --json",
+    ] {
+        let (words, command) = sub.split_once(" -- ").unwrap_or((sub, ""));
+        let line = || stage.line(words);
+        let rest = if command.is_empty() { String::new() } else { format!("-- {command}") };
+        line().arg("--store=").words(&rest).run().is(64).says("--store is empty").done();
+        line().words(&rest).env("BANDOG_STORE", "").run().is(64).says("BANDOG_STORE is empty").done();
+        line().words("--config empty.toml").words(&rest).without("BANDOG_STORE").run().is(64).says("is empty").done();
+    }
+    assert!(!stage.path("ran").exists() && !stage.path("state").exists());
+    let told = stage.line("run job -- true").env("BANDOG_STORE", "").run().is(64);
+    told.says("leave it out").done();
+}
+
+#[test]
+fn a_variable_that_is_almost_ours_is_warned_of() {
+    let stage = Stage::new();
+    let said = "the variable BANDOG_STROE means nothing here; did you mean BANDOG_STORE?";
+    let line =
+        |options: &str| stage.line(&format!("run {options} job -- true")).env("BANDOG_STROE", "redis://:s3cret@h");
+    let told = line("").run().is(0).says(&format!("bandog: warning: {said}\n"));
+    assert!(!told.err.contains("s3cret"), "{told:?}");
+    assert_eq!(line("--json").run().is(0).event("warning")["message"], said);
+    line("-q").run().is(0).silent().done();
+    stage.line("ls").env("BANDOG_LAESE", "3s").run().is(0).says("did you mean BANDOG_LEASE?").done();
+    let under = stage.line("run job -- ").arg(crate::stage::BANDOG).words("run other -- true").run().is(0);
+    under.silent().done();
 }
 
 /// A user that runs nothing else: the limit counts all threads of a user, and root has none.

@@ -24,7 +24,7 @@ fn exit_codes_are_those_of_a_shell() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said_and_explained() {
+fn what_cannot_be_run_is_told_to_the_wrapper() {
     let run = Run::new();
     let plain = run.file("plain");
     std::fs::write(&plain, "#!/bin/sh\n").unwrap();
@@ -37,8 +37,8 @@ fn what_cannot_be_run_is_said_and_explained() {
         ("/tmp", 126, "directory"),
     ] {
         let (got, stdout, stderr) = output(&mut run.hold(&[], &[program]));
-        assert_eq!((got, &*stdout, stderr.lines().count()), (Some(code), "", 4), "{stderr}");
-        assert!(stderr.starts_with("bandog: ") && stderr.contains(words) && stderr.contains("  do: "), "{stderr}");
+        assert_eq!((got, &*stdout, stderr.lines().count()), (Some(code), "", 1), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
     }
 }
 

@@ -151,11 +151,13 @@ fn play(world: &World) {
     top.press("s");
     top.expect(&["by time held"]);
     top.press("sss/");
-    top.expect(&["filter (* ? [a-z]): *"]);
-    top.press("\x7foth\r");
+    top.expect(&["filter (* ? [a-z]): "]);
+    top.press("oth\r");
     top.expect(&["*oth*  by contention", "1 lock  "]);
     top.expect_gone("\njob ");
-    top.press("/\x7f\x7f\x7f\x7f\x7f\r");
+    top.press("/");
+    top.expect(&["filter (* ? [a-z]): oth"]);
+    top.press("\x15\r");
     top.expect(&["2 locks", "\njob "]);
 
     // The lock of the filter is still the chosen one.

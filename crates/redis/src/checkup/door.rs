@@ -101,18 +101,22 @@ fn nobody_asks(config: &RedisConfig, said: &Said) -> Remark {
     let change = "CONFIG SET requirepass PASSWORD, and a user of its own for locks (ACL SETUSER locker on >SECRET …, docs/redis.md)";
     let far = matches!(&config.address, Address::Tcp(host, _) | Address::Tls(host, _) if !is_loopback(host));
     let protected = said.setting("protected-mode").map(|flag| flag == "yes");
+    let open = match config.password {
+        Some(_) => "a password was given that nobody needs",
+        None => "no password is needed",
+    };
     let at_home = said.setting("bind").map(|bind| !bind.is_empty() && bind.split_whitespace().all(is_loopback));
     match (far, protected, at_home) {
-        (true, ..) => LOGIN.wrong("no password is needed, also from other machines").change(change),
-        (_, Some(true), _) => LOGIN.fine("no password is needed, and only this machine gets in (protected-mode yes)"),
-        (_, _, Some(true)) => LOGIN.fine("no password is needed, and only this machine gets in (bind)"),
+        (true, ..) => LOGIN.wrong(format!("{open}, also from other machines")).change(change),
+        (_, Some(true), _) => LOGIN.fine(format!("{open}, and only this machine gets in (protected-mode yes)")),
+        (_, _, Some(true)) => LOGIN.fine(format!("{open}, and only this machine gets in (bind)")),
         (_, Some(false), Some(false)) => {
             let bind = said.setting("bind").unwrap_or_default();
-            LOGIN.wrong(format!("no password is needed, protected-mode is no, and bind is {bind:?}")).change(change)
+            LOGIN.wrong(format!("{open}, protected-mode is no, and bind is {bind:?}")).change(change)
         }
         _ => {
             let mut remark = said.no_setting(LOGIN);
-            remark.saw = format!("no password is needed; whether other machines get in is not known: {}", remark.saw);
+            remark.saw = format!("{open}; whether other machines get in is not known: {}", remark.saw);
             remark
         }
     }
@@ -161,6 +165,8 @@ mod tests {
         assert_eq!(of("redis://127.0.0.1", "127.0.0.1 10.0.0.7", "no"), Fitness::Wrong);
         assert_eq!(of("redis://10.0.0.7", "127.0.0.1", "yes"), Fitness::Wrong);
         assert_eq!(nobody_asks(&at("redis://localhost"), &Said::default()).fitness, Fitness::Unknown);
+        let given = nobody_asks(&at("redis://ann:s3cret@localhost"), &Said::of(&[], &[("protected-mode", "yes")]));
+        assert!(given.saw.starts_with("a password was given that nobody needs, and only this machine"), "{given:?}");
     }
 
     #[test]

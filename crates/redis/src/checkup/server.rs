@@ -50,7 +50,8 @@ pub(super) fn version(said: &Said) -> Remark {
             .change(format!("use {maker} {major}.{minor}.{since} or later, or a package with that repaired")),
         // Distributions repair theirs under the old number, and INFO does not tell whose it is.
         None if maker == "Redis" && (major, minor) < NEWEST_REPAIRED => VERSION
-            .fine(format!("{saw}; no release of this series repairs CVE-2025-49844; packages of distributions may")),
+            .risky(format!("{saw}, in which a script can take over the server (CVE-2025-49844); no release of this series repairs it"))
+            .change("use a later series, such as Redis 7.2.11 or 8.2.2, or a package of a distribution with that repaired"),
         _ => VERSION.fine(saw),
     }
 }
@@ -93,7 +94,7 @@ mod tests {
             (&[("redis_version", "6.0.20")], Fitness::Wrong),
             (&[("redis_version", "6.2.14")], Fitness::Risky),
             (&[("redis_version", "6.2.20")], Fitness::Fine),
-            (&[("redis_version", "7.0.15")], Fitness::Fine),
+            (&[("redis_version", "7.0.15")], Fitness::Risky),
             (&[("redis_version", "7.4.5")], Fitness::Risky),
             (&[("redis_version", "8.2.10")], Fitness::Fine),
             (&[("redis_version", "10.0.0")], Fitness::Fine),
@@ -114,7 +115,7 @@ mod tests {
             ("valkey_version", "9.0.0", false),
         ] {
             let remark = version(&Said::of(&[(field, number)], &[]));
-            assert_eq!(remark.fitness, Fitness::Fine, "{number}");
+            assert_eq!(remark.fitness == Fitness::Risky && remark.change.is_some(), told, "{number}");
             assert_eq!(remark.saw.contains("no release of this series repairs CVE-2025-49844"), told, "{remark:?}");
         }
     }

@@ -75,6 +75,8 @@ pub(crate) struct Facts {
     pub(crate) time: LeaseTime,
     version: String,
     role: String,
+    /// Of a replica.
+    master: Option<String>,
     cluster: bool,
     policy: Option<String>,
 }
@@ -106,6 +108,7 @@ impl Facts {
             time,
             version: version.to_owned(),
             role: role.to_owned(),
+            master: field("master_host").zip(field("master_port")).map(|(host, port)| format!("{host}:{port}")),
             // Redis and Valkey name it differently.
             cluster: field("redis_mode").or_else(|| field("server_mode")) == Some("cluster"),
             policy: field("maxmemory_policy").map(str::to_owned),
@@ -122,7 +125,10 @@ impl Facts {
             return Err(unfit(format!("{config} is version {}; locks need {major}.{minor} or later", self.version)));
         }
         if self.role != "master" {
-            return Err(unfit(format!("{config} is a {}, which forgets and refuses locks; use its master", self.role)));
+            // INFO keeps the old word.
+            let role = if self.role == "slave" { "replica" } else { &self.role };
+            let master = self.master.as_ref().map(|master| format!(", redis://{master}")).unwrap_or_default();
+            return Err(unfit(format!("{config} is a {role}, which forgets and refuses locks; use its master{master}")));
         }
         if self.cluster {
             return Err(unfit(format!("{config} is a node of a cluster; a single server is needed")));
@@ -249,6 +255,15 @@ mod tests {
         }
         assert!(facts("6.2.0", "master", "noeviction").unwrap().judge(&config()).is_ok());
         assert!(facts("10.1", "master", "noeviction").unwrap().judge(&config()).is_ok());
+    }
+
+    #[test]
+    fn a_replica_is_refused_with_the_address_of_its_master() {
+        let replica = facts("7.0.15", "slave\r\nmaster_host:db1\r\nmaster_port:6380", "noeviction").unwrap();
+        let error = replica.judge(&config()).unwrap_err().message;
+        assert!(error.ends_with("is a replica, which forgets and refuses locks; use its master, redis://db1:6380"), "{error}");
+        let alone = facts("7.0.15", "slave", "noeviction").unwrap().judge(&config()).unwrap_err().message;
+        assert!(alone.ends_with("use its master") && !alone.contains("slave"), "{alone}");
     }
 
     #[test]

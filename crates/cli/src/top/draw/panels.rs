@@ -98,7 +98,7 @@ pub(super) fn footer(frame: &mut Frame<'_>, area: Rect, state: &State, brush: Br
             brush.line(Ink::Strong, &format!("{}{cursor}", typed.chars().skip(from).collect::<String>()))
         }
         // Whoever says it has made it harmless: twice would show what nobody wrote.
-        (_, Some((ink, text))) => brush.line(*ink, &state.screen.cut(text, usize::from(area.width))),
+        (_, Some(message)) => brush.line(message.ink, &state.screen.cut(&message.text, usize::from(area.width))),
         (_, None) => brush.line(Ink::Faint, KEYS),
     };
     put(frame, area, vec![line]);

@@ -33,7 +33,7 @@ const HELP: &[(&str, &str)] = &[
     ("up down j k", "choose a lock (also PgUp PgDn g G)"),
     ("enter", "show it: holders, queue, history"),
     ("b", "break it: asks for a reason, then again"),
-    ("/", "only names that match"),
+    ("/", "only names that match; Ctrl-U takes back what was typed"),
     ("s r", "sort by another column; the other way"),
     ("space", "stop looking; go on"),
     ("q Esc", "quit, or close what is open"),
@@ -105,8 +105,8 @@ fn reason(frame: &mut Frame<'_>, area: Rect, state: &State, breaking: &Breaking,
     let mut lines = holders(breaking, brush);
     let cursor = state.screen.sign("▏", "_");
     lines.push(brush.line(Ink::Strong, &format!("reason: {}{cursor}", harmless(&breaking.reason))));
-    if let Some((ink, text)) = &state.message {
-        lines.push(brush.line(*ink, text));
+    if let Some(message) = &state.message {
+        lines.push(brush.line(message.ink, &message.text));
     }
     let title = format!("break {}", breaking.lock);
     window(frame, area, state, Window { title: &title, keys: "Enter go on  Esc leave it", lines, above: 0 });

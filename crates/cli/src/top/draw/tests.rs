@@ -157,10 +157,12 @@ fn a_chosen_lock_that_is_gone_leaves_its_place_to_the_next() {
 #[test]
 fn a_filter_is_typed() {
     let mut state = state(false);
-    press(&mut state, "/\x08\x08order");
+    press(&mut state, "/");
+    assert_eq!(drawn(&state, 80, 24)[23], "filter (* ? [a-z]): ▏", "no star that would stand before what is typed");
+    press(&mut state, "order");
     assert_eq!(drawn(&state, 80, 24)[23], "filter (* ? [a-z]): order▏");
     assert!(matches!(press(&mut state, "\n"), Some(Wish::Filter(pattern)) if pattern == "*order*"));
-    press(&mut state, "/\x08[");
+    press(&mut state, "/[");
     assert!(press(&mut state, "\n").is_none() && matches!(state.mode, Mode::Filter(_)), "it cannot be");
     let why = r#"the pattern "[" opens a [ and does not close it; write \[ for the character itself"#;
     assert_eq!(drawn(&state, 100, 24)[23], why);
@@ -168,6 +170,23 @@ fn a_filter_is_typed() {
     assert!(matches!(press(&mut state, "\x08\n"), Some(Wish::Filter(pattern)) if pattern == "*"));
     press(&mut state, "/q");
     assert!(press(&mut state, "\x1b").is_none() && matches!(state.mode, Mode::List), "q is a letter there");
+    state.model.pattern = "*order*".into();
+    press(&mut state, "/s");
+    assert_eq!(drawn(&state, 80, 24)[23], "filter (* ? [a-z]): orders▏", "what was typed before");
+    let erase = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
+    assert!(action(&state.mode, erase).and_then(|action| state.update(action)).is_none());
+    assert_eq!(drawn(&state, 80, 24)[23], "filter (* ? [a-z]): ▏");
+    assert!(action(&Mode::List, erase).is_none());
+}
+
+#[test]
+fn what_came_of_a_key_is_shown_until_it_is_no_news_any_more() {
+    let mut state = state(false);
+    state.say(Ink::Good, "job: ended at once (1)");
+    for (seconds, shown) in [(10, true), (12, true), (17, true), (18, false)] {
+        state.fade(moment(seconds));
+        assert_eq!(drawn(&state, 80, 24)[23].starts_with("job: ended at once"), shown, "{seconds}");
+    }
 }
 
 #[test]

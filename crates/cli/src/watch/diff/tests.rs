@@ -62,6 +62,25 @@ fn waiters_come_and_go() {
     assert_eq!(between(&before, &after), ["left web1/2, waited 3.0s; 2 wait", "waits web1/4; 2 wait"]);
 }
 
+#[test]
+fn who_may_have_held_the_lock_between_two_looks_is_not_said_to_have_left() {
+    let before = record(&[holder(1, 80, 30)], &[waiter(2, 90), waiter(3, 91), waiter(4, 92)]);
+    let (served, gone) = ("had the lock between two looks, or left", |number: u64| format!("gone web1/{number}, "));
+    // 2 stood in front of the present holder, and nobody knows what became of it.
+    let told = between(&before, &record(&[holder(3, 99, 30)], &[waiter(4, 92)]));
+    assert!(told[1].starts_with(&gone(2)) && told[1].contains(served), "{told:?}");
+    // 4 stood behind the one that got the lock last.
+    let told = between(&before, &record(&[holder(3, 99, 30)], &[]));
+    assert!(told[1].starts_with(&gone(2)) && told[2] == "left web1/4, waited 8.0s; nobody waits", "{told:?}");
+    // All may have had it.
+    let all = RecordView { last: Stamp::from_micros(99 * SECOND), ..record(&[], &[]) };
+    let told = between(&before, &all);
+    assert!([2, 3, 4].iter().zip(&told[1..]).all(|(number, told)| told.starts_with(&gone(*number))), "{told:?}");
+    // Nobody had it since.
+    let none = RecordView { last: Stamp::from_micros(80 * SECOND), ..record(&[], &[]) };
+    assert!(between(&before, &none)[1..].iter().all(|told| told.starts_with("left ")));
+}
+
 /// One holder, and a queue of which only the first are shown.
 fn crowded(shown: &[u64], queue: usize) -> RecordView {
     let waiters: Vec<_> = shown.iter().map(|bits| waiter(*bits, 90)).collect();

@@ -3,6 +3,8 @@
 //!
 //! Invariant: nothing but [`Ticket::secret`] shows what is inside, because whoever has that can release.
 
+mod end;
+
 use std::fmt;
 use std::hash::Hasher;
 use std::str::FromStr;
@@ -21,6 +23,8 @@ use crate::error::{Place, ReleaseError, RenewError};
 use crate::guard::Guard;
 use crate::held::Held;
 use crate::locks::Locks;
+
+pub use end::TicketEnd;
 
 /// The right to keep and release a hold that no guard keeps any more. Without renewals it ends with its lease.
 ///
@@ -128,7 +132,7 @@ impl Ticket {
     /// Starts the lease anew and says how long it is.
     ///
     /// # Errors
-    /// [`RenewError::Lost`] when the hold has ended or was revoked, [`RenewError::Store`] when the store gave no answer.
+    /// [`RenewError::Over`] when the hold has ended, [`RenewError::Lost`] when it was revoked, [`RenewError::Store`] when the store gave no answer.
     ///
     /// # Cancel safety
     /// Dropping the future does not stop a renewal that was sent.
@@ -145,7 +149,7 @@ impl Ticket {
         match self.ask(locks, op).await {
             Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),
             Ok(Body::Renewal(Renewal::Revoked { reason, .. })) => lost(LossReason::Revoked(reason.into())),
-            Ok(_) => lost(LossReason::Gone),
+            Ok(_) => Err(RenewError::Over { place, doing, end: TicketEnd::of(self, locks).await }),
             Err(source) => Err(RenewError::Store { place, doing, source }),
         }
     }
@@ -153,8 +157,8 @@ impl Ticket {
     /// Releases the lock.
     ///
     /// # Errors
-    /// [`ReleaseError::Lost`] when the hold had ended before, so that the work under it may have overlapped with
-    /// another's; [`ReleaseError::Store`] when the store gave no answer: trying again is safe.
+    /// [`ReleaseError::Over`] when the hold had ended before: unless it was released, the work under it may have overlapped with
+    /// another's; [`ReleaseError::Lost`] when it was revoked; [`ReleaseError::Store`] when the store gave no answer: trying again is safe.
     ///
     /// # Cancel safety
     /// Dropping the future does not stop a release that was sent.
@@ -172,7 +176,7 @@ impl Ticket {
             Ok(Body::Release(ReleaseReply { parted: Parted::Revoked { reason }, .. })) => {
                 Err(ReleaseError::Lost { place, reason: LossReason::Revoked(reason.into()) })
             }
-            Ok(_) => Err(ReleaseError::Lost { place, reason: LossReason::Gone }),
+            Ok(_) => Err(ReleaseError::Over { place, end: TicketEnd::of(self, locks).await }),
             Err(source) => Err(ReleaseError::Store { place, source }),
         }
     }
