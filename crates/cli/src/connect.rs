@@ -110,7 +110,7 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
         }
         Label::Ticket(given) => {
             let of_query = without_query();
-            let text = given.or(of_query.as_deref()).or(settings.label());
+            let text = given.or(of_query.as_deref()).or_else(|| settings.label());
             builder = builder.label(text.map_or_else(|| TICKET.to_owned(), ticket_label));
         }
     }
