@@ -43,8 +43,8 @@ const BOB: usize = 1;
 
 impl World {
     fn new() -> Self {
-        let peer = |bits| {
-            let client = Client::new(ClientId::from_random(bits), Who::default());
+        let peer = |client| {
+            let client = Client::new(client, Who::default());
             Peer {
                 machine: Machine::new(Arc::new(Settings::default()), client, 1),
                 network: Box::new(|_, _| Fate::Answered),
@@ -52,7 +52,12 @@ impl World {
                 sent: Vec::new(),
             }
         };
-        Self { now: Moment::ZERO + millis(60_000), record: Record::default(), peers: [peer(1), peer(2)], latency: 1 }
+        Self {
+            now: Moment::ZERO + millis(60_000),
+            record: Record::default(),
+            peers: [peer(client()), peer(ClientId::from_random(2))],
+            latency: 1,
+        }
     }
 
     fn network(&mut self, peer: usize, network: impl Fn(&Op, Lane) -> Fate + 'static) {
