@@ -1,7 +1,6 @@
 //! Three times that must not be mixed: the client's [`Moment`], the store's [`LeaseTime`] and its [`WallTime`].
 
 use std::fmt;
-use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -116,27 +115,6 @@ impl RunId {
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
-    }
-}
-
-/// A [`RunId`] or none, in eight bytes: very many holds and claims have one each. Of all runs the one with the last number counts as none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct KnownRun(Option<NonZeroU64>);
-
-impl KnownRun {
-    pub(crate) fn id(self) -> Option<RunId> {
-        self.0.map(|number| RunId(number.get() - 1))
-    }
-
-    /// The first that is known stays.
-    pub(crate) fn note(&mut self, run: RunId) {
-        *self = self.id().or(Some(run)).into();
-    }
-}
-
-impl From<Option<RunId>> for KnownRun {
-    fn from(run: Option<RunId>) -> Self {
-        Self(run.and_then(|RunId(number)| NonZeroU64::new(number.wrapping_add(1))))
     }
 }
 

@@ -5,6 +5,20 @@
 //! driver calls `handle_*` with the time, then drains [`Machine::poll_action`] and [`Machine::poll_event`], and calls
 //! [`Machine::handle_timeout`] at [`Machine::poll_timeout`].
 //!
+//! # Where to find what
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `mod.rs` | the transitions of claims and holds, and the machine itself |
+//! | `types.rs` | what goes in and what comes out: asks, outcomes, requests, events |
+//! | `inputs.rs` | every input: `handle_*`, and what guards and waiters call directly |
+//! | `outputs.rs` | every output: `poll_*`, the requests, the in-flight limit, the views |
+//! | `claim.rs` | the life of a claim, from the first ask to the hold |
+//! | `failing.rs` | a store that fails: pauses, retries, and waits that end for it |
+//! | `hold.rs` | the life of a hold: renewals, checks, loss, recovery |
+//! | `release.rs` | how a hold ends: to the next local waiter, or back to the store |
+//! | `state.rs` | the tables: waiters, holds, and what is needed only while something is under way |
+//!
 //! # Calling order
 //! After every `handle_*` or [`Machine::pick`]: take actions until there are none and send each, take events until there are none and
 //! wake whoever they name, set the timer. Every action's [`Errand`] comes back exactly once through [`Machine::handle_reply`].
@@ -73,54 +87,30 @@
 //! | held, not picked up | claim window over | gone | waiter goes back to the line, lock goes on |
 //! | lost | released | gone | released in the store unless that said it is gone |
 
-mod alerts;
-mod ask;
-mod bustle;
-mod change;
 mod claim;
-mod errand;
-mod event;
-mod giving_up;
+mod failing;
 mod hold;
-mod holds;
-mod keep;
-mod landing;
-mod loss;
-mod part;
-mod pass;
-mod rare;
-mod regain;
-mod round;
-mod rush;
-mod slips;
+mod inputs;
+mod outputs;
+mod release;
+mod state;
 #[cfg(test)]
 mod tests;
-mod timers;
-mod view;
-mod word;
+mod types;
 
-pub use ask::{Ask, Grip, HoldState, How, Outcome, OwnerId, Recovery, Settings, Slip, Vigil, Why};
-pub use errand::{Action, Errand, Lane};
-pub use event::{Event, Finding, Lost};
-pub use loss::LossReason;
-pub use pass::Released;
-pub use round::Tally;
-pub use word::{MAX_DEPTH, Word};
+pub use state::{MAX_DEPTH, Word};
+pub use types::{
+    Action, Ask, Errand, Event, Finding, Grip, HoldState, How, Lane, LossReason, Lost, Outcome, OwnerId, Recovery,
+    Released, Settings, Slip, Tally, Vigil, Why,
+};
 
 use std::sync::Arc;
 
 use crate::backoff::Jitter;
 use crate::holder::Client;
-use crate::mode::Mode;
-use crate::op::{Body, Patience, Reply};
-use crate::store::StoreError;
-use crate::time::{LeaseTime, Moment};
-use crate::zoo::{self, Bug};
+use crate::time::Moment;
 
-use bustle::Now;
-use claim::{Claiming, Taker};
-use holds::{HoldKey, Holds};
-use slips::Stage;
+use state::{HoldKey, Holds, Now, Stage};
 
 /// The machine of one lock name.
 #[derive(Debug)]
@@ -176,149 +166,6 @@ impl Machine {
         }
     }
 
-    /// Somebody wants the lock.
-    pub fn handle_ask(&mut self, now: Moment, ask: impl Into<Box<Ask>>) -> Slip {
-        let mut ask = ask.into();
-        ask.since = now;
-        self.begin_patience();
-        if self.closed {
-            return self.answered(Why::Closed);
-        }
-        self.notice_ends(now, ask.owner);
-        let again = ask.owner.and_then(|owner| self.reenter(now, owner, ask.mode, ask.reentrant));
-        if let Some(outcome) = again {
-            return self.bustle.slips.insert(None, Stage::Ready(outcome));
-        }
-        if ask.patience == Patience::Try && ask.mode == Mode::Exclusive && matches!(self.cohort, Cohort::Holding(_)) {
-            return self.answered(Why::Busy(self.own_blocker(now)));
-        }
-        let until = ask.until;
-        let with_cohort = ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue;
-        let slip = self.bustle.slips.insert(Some(ask), Stage::Unclaimed);
-        self.bustle.arm_wait(until, slip);
-        if with_cohort {
-            self.bustle.slips.join(slip);
-            self.advance(now);
-        } else {
-            self.claim_for(now, slip);
-        }
-        slip
-    }
-
-    /// Exchanges a slip for its outcome, if it is there.
-    #[inline(always)]
-    pub fn pick(&mut self, now: Moment, slip: Slip) -> Option<Outcome> {
-        let Some(Stage::Ready(outcome)) = self.bustle.slips.stage(slip) else { return None };
-        // A re-entry has no wish of its own left: it shares the fate of the hold it entered.
-        if let Outcome::Granted { grip, .. } = *outcome
-            && self.bustle.slips.ask(slip).is_some()
-        {
-            if self.holds.get(grip.0).is_none_or(|hold| hold.is_lost(now)) {
-                // Lost before it was ever seen: the wish goes on.
-                self.return_to_wait(now, slip, grip);
-                return None;
-            }
-            if let Some(hold) = self.holds.get_mut(grip.0) {
-                hold.pick_up();
-            }
-        }
-        match self.bustle.slips.remove(slip) {
-            Some((_, Stage::Ready(outcome))) => Some(outcome),
-            _ => None,
-        }
-    }
-
-    /// Nobody waits for this slip any more: the future was dropped.
-    pub fn handle_cancel(&mut self, now: Moment, slip: Slip) {
-        self.disarm_wait(slip);
-        match self.bustle.slips.remove(slip) {
-            Some((_, Stage::Ready(Outcome::Granted { .. }))) if zoo::has(Bug::CancelledGrantKept) => {}
-            Some((_, Stage::Ready(Outcome::Granted { grip, .. }))) => drop(self.handle_release(now, grip, false)),
-            Some((_, Stage::Claimed(seq))) => self.abandon(now, seq),
-            Some((_, Stage::InLine)) => self.line_shrank(now),
-            _ => {}
-        }
-    }
-
-    /// The answer to an action.
-    pub fn handle_reply(&mut self, now: Moment, errand: Errand, result: Result<Reply, StoreError>) {
-        if let Ok(reply) = &result {
-            self.note_alive(reply.run);
-        }
-        if let Errand::Claim { counts: true, .. } = errand {
-            self.note_back(result.as_ref().ok().map(|reply| &reply.body));
-        }
-        let (run, at) = result.as_ref().map(|reply| (reply.run, reply.at)).unwrap_or_default();
-        let fits = |body: &Body| errand.is_answered_by(body);
-        let result = result.map(|reply| reply.body).and_then(|body| match fits(&body) {
-            true => Ok(body),
-            false => Err(StoreError::unknown("the store answered another question")),
-        });
-        if let Ok(body) = &result {
-            self.note_served(now, &errand, body);
-        }
-        match (errand, result) {
-            (Errand::Claim { seq, .. }, Ok(Body::Verdict(verdict))) => self.on_verdict(now, seq, run, verdict),
-            (Errand::Claim { seq, .. }, Err(error)) => {
-                self.note_unsent(seq, &error);
-                self.on_claim_error(now, seq, error);
-            }
-            (Errand::Confirm { seq, sent }, Ok(Body::Renewal(renewal))) => self.on_confirmed(now, seq, sent, renewal),
-            (Errand::Confirm { seq, .. }, Err(error)) => self.on_claim_error(now, seq, error),
-            (Errand::Renew { grip, seq, sent, slip, .. }, Ok(Body::Renewal(renewal))) => {
-                self.on_renewal((now, at), (grip, seq, sent), slip, renewal);
-            }
-            (Errand::Renew { grip, seq, sent, slip, .. }, Err(error)) => {
-                self.on_renewal_error(now, (grip, seq, sent), slip, error);
-            }
-            (Errand::Heartbeat { seqs, sent }, Ok(Body::Standings(standings))) => {
-                self.on_standings(now, sent, run, &seqs, standings);
-            }
-            (Errand::Heartbeat { sent, .. }, Err(error)) => self.on_heartbeat_error(now, sent, error),
-            (Errand::Look { grip, seq, sent }, Ok(Body::Standings(standings))) => {
-                self.on_look((now, at), (grip, seq, sent), standings.first());
-            }
-            (Errand::Part { key }, Ok(Body::Release(reply))) => self.on_parted(now, key, run, reply),
-            (Errand::Part { key }, Err(error)) => self.on_part_error(now, key, error),
-            (Errand::Downgrade { grip, seq, slip }, Ok(Body::Downgraded(answer))) => {
-                self.on_downgraded(now, grip, seq, slip, answer);
-            }
-            (Errand::Downgrade { slip, .. }, Err(error)) => self.finish(slip, Why::Store(error).into()),
-            (Errand::Withdraw { seq, sent }, Ok(Body::Downgraded(answer))) => {
-                self.on_withdrawn((now, at), seq, sent, answer);
-            }
-            (Errand::Withdraw { seq, .. }, Err(error)) => self.on_withdraw_error(now, seq, error),
-            // A look that failed is followed by the next one; other kinds of answers were sorted out above.
-            (_, _) => {}
-        }
-    }
-
-    /// The next request to send. `store_time` is asked only when a claim needs its not-after.
-    pub fn poll_action(&mut self, now: Moment, store_time: impl Fn() -> LeaseTime) -> Option<Action> {
-        while let Some(todo) = self.bustle.next_todo() {
-            if let Some(action) = self.prepare(now, &store_time, todo) {
-                return Some(action);
-            }
-        }
-        self.next_held_back(now, store_time)
-    }
-
-    /// The next thing to tell somebody.
-    #[inline]
-    pub fn poll_event(&mut self) -> Option<Event> {
-        self.bustle.next_event()
-    }
-
-    /// Frees the room that only waiting needs, once there are no [slips](Self::slips): an idle lock should weigh as
-    /// little as possible.
-    pub fn tidy(&mut self) {
-        self.bustle.tidy();
-    }
-
-    fn answered(&mut self, why: Why) -> Slip {
-        self.bustle.slips.insert(None, Stage::Ready(why.into()))
-    }
-
     fn finish(&mut self, slip: Slip, outcome: Outcome) {
         if self.bustle.slips.stage(slip).is_some() {
             self.disarm_wait(slip);
@@ -335,14 +182,6 @@ impl Machine {
         // Whoever waits for ever was never among them.
         if let Some(until) = self.bustle.slips.ask(slip).map(|ask| ask.until) {
             self.bustle.waits.remove(&(until, slip));
-        }
-    }
-
-    fn taker(&self, claim: &Claiming) -> Option<Slip> {
-        match claim.taker {
-            Taker::Cohort => self.bustle.slips.head(),
-            Taker::Slip(slip) | Taker::Upgrade(slip, _) => Some(slip),
-            Taker::Regain(..) | Taker::Nobody => None,
         }
     }
 }

@@ -26,11 +26,14 @@ use std::time::Duration;
 use super::*;
 use crate::holder::{ClientId, HolderId, Who};
 use crate::lease::Lease;
-use crate::op::{Claim, Downgraded, Grant, Line, News, Op, Parted, Queued, Refusal, Release, ReleaseReply};
-use crate::op::{Renewal, Standing, Verdict};
+use crate::mode::Mode;
+use crate::op::{
+    Body, Claim, Downgraded, Grant, Line, News, Op, Parted, Patience, Queued, Refusal, Release, ReleaseReply,
+};
+use crate::op::{Renewal, Reply, Standing, Verdict};
 use crate::renewal::{RenewalPolicy, Terms};
-use crate::store::StoreErrorKind;
-use crate::time::RunId;
+use crate::store::{StoreError, StoreErrorKind};
+use crate::time::{LeaseTime, RunId};
 use crate::token::Stamp;
 
 const LEASE: u64 = 30_000;

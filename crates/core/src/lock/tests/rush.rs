@@ -3,8 +3,7 @@
 use super::*;
 use crate::holder::PublicId;
 use crate::lock::claim::Phase;
-use crate::lock::rush::{LET_IN, UNDER_WAY};
-use crate::lock::timers::BEAT;
+use crate::lock::outputs::{BEAT, LET_IN, UNDER_WAY};
 use crate::op::Blocker;
 
 const MANY: usize = UNDER_WAY + 3;

@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use crate::op::{Body, Patience, Queued, Refusal, Verdict};
-use crate::store::{Outcome as Sure, StoreError};
-use crate::time::{LeaseTime, Moment};
+use crate::op::{Body, Queued, Refusal, Verdict};
+use crate::store::StoreError;
+use crate::time::Moment;
 use crate::zoo::{self, Bug};
 
-use super::claim::{Phase, Taker};
-use super::slips::Stage;
-use super::{Cohort, Errand, Lane, Machine, Slip, Why};
+use super::claim::Phase;
+use super::state::Stage;
+use super::{Cohort, Errand, Machine, Slip, Why};
 
 /// What a waiter needs of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,50 +81,7 @@ impl Failing {
 }
 
 impl Machine {
-    pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let need = if self.is_confirming(seq) { Need::Grants } else { Need::Claims };
-        self.claim_failed(now, seq, need, error);
-    }
-
-    /// A claim came to nothing because the store failed the need.
-    pub(super) fn claim_failed(&mut self, now: Moment, seq: u64, need: Need, error: StoreError) {
-        let Some(claim) = self.bustle.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else {
-            return;
-        };
-        let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
-        // What is being confirmed was granted: it must not wait for its window to end.
-        // What takes a hold again may have been answered to nobody before.
-        let regains = matches!(taker, Taker::Regain(..));
-        let may_be_executed = error.outcome == Sure::Unknown && claim.phase != Phase::New;
-        if may_be_executed || claim.phase == Phase::Confirming || regains {
-            if let Taker::Upgrade(..) = taker {
-                // Releasing it would leave a reader who believes in a hold that was exchanged.
-                return self.withdraw(seq, Why::Store(error));
-            }
-            self.part_claim(now, seq, Lane::Renewals);
-        }
-        if let Taker::Regain(grip, _) = taker {
-            return self.on_regain_error(seq, grip);
-        }
-        let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
-        if !passing {
-            return self.drop_claim(now, seq, |_| Why::Store(error.clone()));
-        }
-        self.forget_claim(seq);
-        if let Taker::Slip(slip) = taker {
-            self.bustle.slips.set(slip, Stage::Unclaimed);
-        }
-        if taker != Taker::Nobody {
-            self.note_failure(now, need, sent, error);
-        }
-    }
-
-    /// A claim that was certainly not executed never will be.
-    pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
-        if let Some(claim) = self.bustle.claims.get_mut(&seq).filter(|_| error.outcome == Sure::NotExecuted) {
-            claim.not_after = LeaseTime::ZERO;
-        }
-    }
+    // ---- The store fails ----
 
     /// The store failed a request of `sent`: the next claim comes after a pause.
     pub(super) fn note_failure(&mut self, now: Moment, need: Need, sent: Moment, error: StoreError) {
@@ -152,6 +109,8 @@ impl Machine {
             self.note_failing(now, Need::Heartbeats, sent, error);
         }
     }
+
+    // ---- The store answers again ----
 
     /// The store answered, and not by a failure: what that proves, and that claims need not wait for their pause.
     pub(super) fn note_served(&mut self, now: Moment, errand: &Errand, body: &Body) {
@@ -224,6 +183,8 @@ impl Machine {
         }
     }
 
+    // ---- The store fails for too long ----
+
     /// Gives up on what has failed for too long, and tries again what is due.
     pub(super) fn tend_failing(&mut self, now: Moment) {
         let patience = self.settings.unavailable_after;
@@ -284,56 +245,5 @@ impl Machine {
         let failing = self.bustle.failing.as_ref()?;
         let concerned = self.needs(slip)?.iter().any(|need| failing.fails(*need));
         concerned.then(|| failing.error.clone())
-    }
-
-    fn is_upgrade(&self, seq: u64) -> bool {
-        matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..)))
-    }
-
-    /// Ends a claim and tells everybody who counted on it.
-    pub(super) fn drop_claim(&mut self, now: Moment, seq: u64, why: impl Fn(Slip) -> Why) {
-        if matches!(self.bustle.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
-            self.part_claim(now, seq, Lane::Renewals);
-        }
-        let Some(claim) = self.forget_claim(seq) else { return };
-        let told = match claim.taker {
-            Taker::Cohort => self.bustle.slips.line(),
-            Taker::Slip(slip) | Taker::Upgrade(slip, _) => vec![slip],
-            Taker::Regain(..) | Taker::Nobody => Vec::new(),
-        };
-        for slip in told {
-            self.fail(slip, why(slip));
-        }
-    }
-
-    /// Nobody wants this claim any more.
-    pub(super) fn abandon(&mut self, now: Moment, seq: u64) {
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
-        match claim.phase {
-            Phase::New => {
-                self.forget_claim(seq);
-            }
-            Phase::Sent | Phase::Confirming => {
-                let taker = std::mem::replace(&mut claim.taker, Taker::Nobody);
-                self.bustle.orphans += usize::from(taker != Taker::Nobody);
-                if self.cohort == Cohort::Claiming(seq) {
-                    self.cohort = Cohort::Idle;
-                }
-            }
-            Phase::Queued { .. } | Phase::Withdrawing => self.abandon_granted(now, seq),
-        }
-    }
-
-    pub(super) fn abandon_granted(&mut self, now: Moment, seq: u64) {
-        self.part_claim(now, seq, Lane::Renewals);
-        self.forget_claim(seq);
-    }
-
-    pub(super) fn line_shrank(&mut self, now: Moment) {
-        if let Cohort::Claiming(seq) = self.cohort
-            && self.bustle.slips.line_is_empty()
-        {
-            self.abandon(now, seq);
-        }
     }
 }

@@ -1,17 +1,24 @@
-//! How a hold leaves a guard: to the next local waiter, or back to the store, and then the local line stands in the queue again.
+//! How a hold leaves a guard: to the next local waiter, or back to the store.
+//!
+//! | group | what happens |
+//! |---|---|
+//! | waiters elsewhere | [`Remote`]: how long they leave the lock to the local line |
+//! | local passes | the next local waiter gets the hold, under its own token |
+//! | releases | a hold, a place in the queue or a claim goes back to the store; asked for again until that is certain or no longer matters |
 
 use std::time::Duration;
 
 use crate::holder::HolderId;
-use crate::op::{Line, Patience};
-use crate::time::{LeaseTime, Moment};
-use crate::token::MAX_LOCAL;
+use crate::op::{Line, Parted, Patience, ReleaseReply};
+use crate::store::{Outcome as Sure, StoreError};
+use crate::time::{LeaseTime, Moment, RunId};
+use crate::token::{MAX_LOCAL, Token};
 use crate::zoo::{self, Bug};
 
 use super::claim::{Claiming, Phase, Taker};
-use super::holds::HoldKey;
-use super::slips::Stage;
-use super::{Cohort, Grip, How, Lane, LossReason, Machine, OwnerId, Settings, Slip, Todo, Why};
+use super::hold::Hold;
+use super::state::HoldKey;
+use super::{Cohort, Grip, How, Lane, LossReason, Machine, Outcome, Settings, Slip, Todo, Why};
 
 /// A turn that is over so soon finds the store awake.
 const SOON: Duration = Duration::from_millis(1);
@@ -92,123 +99,31 @@ impl Remote {
     }
 }
 
-/// How a release went, as far as can be told at once.
+/// A release on its way.
 #[derive(Debug)]
-pub enum Released {
-    /// It is over.
-    Now(Result<(), Why>),
-    /// The store was asked; the slip has the answer.
-    Later(Slip),
+pub(super) struct Parting {
+    pub(super) id: HolderId,
+    pub(super) not_after: Option<LeaseTime>,
+    /// Nobody here knows the claim: its not-after is the latest that it can have.
+    pub(super) unknown: bool,
+    /// The claim that is made in the same request.
+    pub(super) again: Option<u64>,
+    /// The claim that is made once this is answered: whoever is next elsewhere does not wait for it to be queued.
+    pub(super) then: Option<u64>,
+    /// The lost hold, and its token, for whose recovery this is.
+    pub(super) recovers: Option<(Grip, Token)>,
+    pub(super) lane: Lane,
+    pub(super) slip: Option<Slip>,
+    attempt: u32,
+    /// Whether another try, or the release that answers a late push, may have been executed before it.
+    resent: bool,
+    pub(super) retry_at: Option<Moment>,
+    /// When the store has forgotten the hold by itself.
+    moot_at: Moment,
 }
 
 impl Machine {
-    /// A guard is released. With `listen` the caller gets a slip for the store's answer.
-    pub fn handle_release(&mut self, now: Moment, grip: Grip, listen: bool) -> Released {
-        if self.leave(grip) {
-            return self.left(now, grip);
-        }
-        let lane = if listen { Lane::Claims } else { Lane::Renewals };
-        self.handle_last_release(now, grip, lane, listen)
-    }
-
-    /// The same for a guard that is known to be the only one: nobody has entered again. It goes by `lane`: applied at once, it
-    /// comes before whatever is claimed next on the same one.
-    pub fn handle_last_release(&mut self, now: Moment, grip: Grip, lane: Lane, listen: bool) -> Released {
-        let Some(hold) = self.holds.get(grip.0) else { return Released::Now(Err(Why::Lost(LossReason::Gone))) };
-        let (over, watched) = (hold.is_live() && hold.deadline() <= now, hold.care().is_some());
-        if watched {
-            self.alert_hold(now, grip);
-        }
-        if over {
-            self.lose(now, grip, LossReason::Expired);
-        }
-        if let Some(reason) = self.holds.get(grip.0).and_then(|hold| hold.loss().cloned()) {
-            self.let_go(now, grip, lane);
-            return Released::Now(Err(Why::Lost(reason)));
-        }
-        let Some(key) = self.pass_or_part(now, grip, lane) else { return Released::Now(Ok(())) };
-        if !listen {
-            return Released::Now(Ok(()));
-        }
-        let slip = self.bustle.slips.insert(None, Stage::Errand);
-        self.bustle.partings[key].slip = Some(slip);
-        Released::Later(slip)
-    }
-
-    /// What is to be said to whoever has [left](Self::leave) a lock that others are still in: whether it is held.
-    #[inline]
-    pub fn left(&self, now: Moment, grip: Grip) -> Released {
-        // Whether, and then why: a reason is large, and would be copied where there is none (decision 0042).
-        if self.holds.get(grip.0).is_some_and(|hold| hold.is_lost(now)) {
-            self.left_lost(now, grip)
-        } else {
-            Released::Now(Ok(()))
-        }
-    }
-
-    #[cold]
-    fn left_lost(&self, now: Moment, grip: Grip) -> Released {
-        Released::Now(self.loss(now, grip).map_or(Ok(()), |reason| Err(Why::Lost(reason))))
-    }
-
-    /// A guard is dropped while nobody can send its release: it stops being renewed, and the lease runs out.
-    pub fn handle_abandon(&mut self, now: Moment, grip: Grip) {
-        if !self.leave(grip) && self.holds.remove(grip.0).is_some() && self.cohort == Cohort::Holding(grip.0) {
-            self.cohort = Cohort::Idle;
-            self.advance(now);
-        }
-    }
-
-    /// A hold leaves this process without ending: whoever has its id keeps and releases it from now on.
-    ///
-    /// `None`, and nothing changed, when it is lost, entered more than once, or its claim is not answered yet: a late answer
-    /// would find it unknown and release it.
-    pub fn handle_detach(&mut self, now: Moment, grip: Grip) -> Option<HolderId> {
-        let hold = self.holds.get(grip.0).filter(|hold| hold.word.depth() == 1 && !hold.is_lost(now))?;
-        let id = hold.unanswered().is_none().then_some(hold.id)?;
-        self.handle_abandon(now, grip);
-        Some(id)
-    }
-
-    /// The thread that owned these holds has ended: nobody can use or release them any more.
-    pub fn handle_owner_ended(&mut self, now: Moment, owner: OwnerId) -> usize {
-        let own = self.holds.iter().filter(|(_, hold)| hold.owner == Some(owner)).map(|(key, _)| Grip(key));
-        let grips: Vec<Grip> = own.collect();
-        for grip in &grips {
-            self.lose(now, *grip, LossReason::OwnerEnded);
-            self.let_go(now, *grip, Lane::Renewals);
-        }
-        grips.len()
-    }
-
-    /// A hold is no longer bound to its owner: its guard may travel.
-    pub fn handle_unbind(&mut self, grip: Grip) {
-        // Entered more than once, the outer guards stay where they are.
-        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.word.depth() == 1) {
-            hold.owner = None;
-        }
-    }
-
-    /// The client shuts down: waiters are told, holds end and are released.
-    pub fn handle_close(&mut self, now: Moment) {
-        self.closed = true;
-        for slip in self.bustle.slips.waiting() {
-            if let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) {
-                self.abandon(now, *seq);
-            }
-            self.fail(slip, Why::Closed);
-        }
-        self.line_shrank(now);
-        let live: Vec<Grip> = self.holds.iter().filter(|(_, hold)| hold.is_live()).map(|(key, _)| Grip(key)).collect();
-        let regaining = self.holds.iter().map(|(key, _)| Grip(key)).filter(|grip| self.is_regaining(*grip));
-        regaining.collect::<Vec<_>>().into_iter().for_each(|grip| self.end_regain(grip));
-        for grip in live {
-            if let Some(hold) = self.holds.get(grip.0) {
-                self.part(now, hold.id, hold.unanswered(), hold.lease().length(), Lane::Renewals);
-            }
-            self.lose(now, grip, LossReason::Shutdown);
-        }
-    }
+    // ---- Local passes ----
 
     /// Ends a hold here, however it stands, and passes the lock on.
     pub(super) fn let_go(&mut self, now: Moment, grip: Grip, lane: Lane) {
@@ -228,7 +143,7 @@ impl Machine {
         }
     }
 
-    fn pass_or_part(&mut self, now: Moment, grip: Grip, lane: Lane) -> Option<usize> {
+    pub(super) fn pass_or_part(&mut self, now: Moment, grip: Grip, lane: Lane) -> Option<usize> {
         if self.cohort != Cohort::Holding(grip.0) {
             let hold = self.holds.remove(grip.0)?;
             return Some(self.part_hold(now, &hold, lane));
@@ -268,6 +183,12 @@ impl Machine {
         (same_terms && !hold.doubted && hold.local < MAX_LOCAL).then_some(next)
     }
 
+    /// Whether waiters elsewhere leave the local line its turn.
+    pub(super) fn may_pass(&self, now: Moment) -> bool {
+        let next = self.bustle.slips.head().map_or(0, |next| next.serial);
+        self.inbox_up && self.bustle.remote.patient(now, next, &self.settings)
+    }
+
     /// Somebody waits elsewhere, or nobody did after it was `asked`.
     pub(super) fn learn(&mut self, now: Moment, asked: Moment, line: Line) {
         if line.waiters > 0 || !self.bustle.is_quiet() {
@@ -276,10 +197,17 @@ impl Machine {
         }
     }
 
-    /// Whether waiters elsewhere leave the local line its turn.
-    pub(super) fn may_pass(&self, now: Moment) -> bool {
-        let next = self.bustle.slips.head().map_or(0, |next| next.serial);
-        self.inbox_up && self.bustle.remote.patient(now, next, &self.settings)
+    fn pass(&mut self, now: Moment, grip: Grip, next: Slip) {
+        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+        self.bustle.remote.passes += 1;
+        // Its own token: a paused predecessor must be fenced off from its own neighbours too.
+        hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
+        let (held, is_unconfirmed) = (now.since(hold.since), !hold.confirmed && !hold.confirming);
+        self.give(now, grip.0, next, How::Local);
+        if let Some(ends) = self.turn_ends(now, held).filter(|_| is_unconfirmed) {
+            // It is due within the claim window anyway. Now it has the store, and whoever is next, awake when the release comes.
+            self.bustle.todo.push_back(Todo::Prepare(grip, (ends - LEAD).max(now)));
+        }
     }
 
     /// The guard left before the lease was confirmed: the hold is a claim again until the answer is there.
@@ -309,19 +237,6 @@ impl Machine {
         self.cohort = Cohort::Claiming(seq);
     }
 
-    fn pass(&mut self, now: Moment, grip: Grip, next: Slip) {
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        self.bustle.remote.passes += 1;
-        // Its own token: a paused predecessor must be fenced off from its own neighbours too.
-        hold.local += u16::from(!zoo::has(Bug::SharedCohortToken));
-        let (held, is_unconfirmed) = (now.since(hold.since), !hold.confirmed && !hold.confirming);
-        self.give(now, grip.0, next, How::Local);
-        if let Some(ends) = self.turn_ends(now, held).filter(|_| is_unconfirmed) {
-            // It is due within the claim window anyway. Now it has the store, and whoever is next, awake when the release comes.
-            self.bustle.todo.push_back(Todo::Prepare(grip, (ends - LEAD).max(now)));
-        }
-    }
-
     fn turn_ends(&self, now: Moment, held: Duration) -> Option<Moment> {
         let slips = &self.bustle.slips;
         // With nobody in line, it would be somebody who has yet to come.
@@ -342,6 +257,111 @@ impl Machine {
         } else {
             self.let_go(now, Grip(key), Lane::Renewals);
             self.claim_for(now, slip);
+        }
+    }
+
+    // ---- Releases ----
+
+    /// Releases an id in the store, again and again until it is certain or no longer matters.
+    pub(super) fn part(
+        &mut self,
+        now: Moment,
+        id: HolderId,
+        not_after: Option<LeaseTime>,
+        moot_after: Duration,
+        lane: Lane,
+    ) -> usize {
+        let moot_at = now + moot_after + self.settings.response;
+        let parting = Parting {
+            id,
+            not_after,
+            unknown: false,
+            again: None,
+            then: None,
+            recovers: None,
+            lane,
+            slip: None,
+            attempt: 0,
+            resent: false,
+            retry_at: None,
+            moot_at,
+        };
+        let key = self.bustle.partings.insert(parting);
+        self.bustle.todo.push_back(Todo::Part(key));
+        key
+    }
+
+    pub(super) fn part_hold(&mut self, now: Moment, hold: &Hold, lane: Lane) -> usize {
+        self.part(now, hold.id, hold.unanswered(), hold.lease().length(), lane)
+    }
+
+    /// Releases a claim that may have been granted, or may yet be.
+    pub(super) fn part_claim(&mut self, now: Moment, seq: u64, lane: Lane) {
+        let Some(claim) = self.bustle.claims.get(&seq) else { return };
+        let (id, lease) = (self.client.holder(seq), claim.lease.length());
+        let unanswered = claim.run.id().is_none().then_some(claim.not_after);
+        self.part(now, id, unanswered, lease, lane);
+    }
+
+    /// Releases an id that nobody here knows any more.
+    pub(super) fn part_unknown(&mut self, now: Moment, id: HolderId) {
+        // It may overtake a release that is under way, on its other lane: that one then finds nothing, and nothing is lost.
+        self.bustle
+            .partings
+            .iter_mut()
+            .filter(|(_, parting)| parting.id == id)
+            .for_each(|(_, parting)| parting.resent = true);
+        let key = self.part(now, id, None, self.settings.window, Lane::Renewals);
+        self.bustle.partings[key].unknown = true;
+    }
+
+    pub(super) fn on_parted(&mut self, now: Moment, key: usize, run: RunId, reply: ReleaseReply) {
+        let Some(parting) = self.bustle.partings.try_remove(key) else { return };
+        self.note_freed(parting.recovers, true);
+        if let Some(slip) = parting.slip {
+            // Found nothing at the first try: the hold had ended without us. At a resend it is our own first try at work.
+            let lost = match reply.parted {
+                Parted::Nothing => Some(LossReason::Gone),
+                Parted::Revoked { reason } => Some(LossReason::Revoked(reason.into())),
+                Parted::Hold | Parted::Place => None,
+            };
+            let lost = lost.filter(|_| !parting.resent);
+            self.finish(slip, lost.map_or(Outcome::Done, |reason| Why::Lost(reason).into()));
+        }
+        if let (Some(seq), Some(verdict)) = (parting.again, reply.again) {
+            self.on_verdict(now, seq, run, verdict);
+        }
+        if let Some(seq) = parting.then.filter(|seq| self.bustle.claims.contains_key(seq)) {
+            // With the same release once more: who has waited already is queued even by a store that takes nothing new.
+            let key = self.part(now, parting.id, None, self.settings.window, Lane::Claims);
+            self.bustle.partings[key].again = Some(seq);
+        }
+    }
+
+    pub(super) fn on_part_error(&mut self, now: Moment, key: usize, error: StoreError) {
+        let regains =
+            self.bustle.partings.get(key).and_then(|parting| parting.again).is_some_and(|seq| self.is_regain(seq));
+        let Some(parting) = self.bustle.partings.get_mut(key) else { return };
+        let delay = self.settings.backoff.delay(parting.attempt, self.jitter.next());
+        parting.attempt += 1;
+        parting.resent |= error.outcome == Sure::Unknown;
+        // The caller's connection may have ended with its runtime. Where the other fails again, the caller's may work.
+        parting.lane = if parting.attempt.is_multiple_of(2) { Lane::Claims } else { Lane::Renewals };
+        let give_up = !error.is_transient() || now + delay >= parting.moot_at;
+        parting.retry_at = Some(now + delay);
+        // A hold that is taken again is asked for with the same id: what was granted already is found.
+        let again = if regains && !give_up { None } else { parting.again.take() };
+        let then = parting.then.take();
+        let listener = parting.slip.take();
+        if give_up {
+            let parting = self.bustle.partings.remove(key);
+            self.note_freed(parting.recovers, false);
+        }
+        if let Some(slip) = listener {
+            self.fail(slip, Why::Store(error.clone()));
+        }
+        if let Some(seq) = again.or(then) {
+            self.on_claim_error(now, seq, error);
         }
     }
 }
