@@ -1,6 +1,6 @@
 //! How long to wait before trying again: exponential steps, jittered so that many clients do not return together.
 //!
-//! Called by the driver (resends to a store) and by [`renewal`](crate::renewal) (retries inside a lease). Randomness is
+//! Called by the driver (resends to a store) and by by the renewal of a hold (retries inside a lease). Randomness is
 //! an argument; [`Jitter`] makes it from a seed, so that a simulation can repeat it.
 //! Invariant: every delay lies between half of its step and the whole of it, and no step exceeds the longest.
 
