@@ -7,7 +7,7 @@
 //! | grants | a grant arrives by reply, push or heartbeat; it is believed at once or confirmed first |
 //! | heartbeats | when to ask after queued claims, and what their standings mean |
 //! | upgrades | an upgrade is confirmed or withdrawn |
-//! | waits | a wait runs out, and why |
+//! | waits | a wait runs out, and with which failure |
 //! | ends | a claim fails, is abandoned, or is made anew |
 //!
 //! The transitions are in the table of the [parent module](super). What a failing store means for waiters is in [`failing`](super::failing).
@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Downgraded, Line, Patience, Queued, Refusal, Renewal, Standing, Verdict};
-use crate::store::{Outcome as Sure, StoreError, StoreErrorKind};
+use crate::store::{Outcome, StoreError, StoreErrorKind};
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
@@ -25,52 +25,52 @@ use crate::zoo::{self, Bug};
 use super::failing::Need;
 use super::release::Remote;
 use super::state::{KnownRun, Stage};
-use super::{Ask, Cohort, Grip, How, Lane, LossReason, Machine, Slip, Todo, Why};
+use super::{Ask, CohortState, ConnectionKind, Failure, HoldKey, How, LossReason, Machine, Todo, WaiterId};
 
 /// The number of every claim, with [`Bug::HolderIdReused`].
 pub(super) const REUSED: u64 = 7;
 
-/// Waiters further back ask a little later after the blocker's lease end: the first is the one to profit.
+/// Waiters further back in the queue ask a little later after the lease end of the blocker: the first one is to get the lock.
 const STAGGER: Duration = Duration::from_millis(5);
 
-/// A claim that this process has made and that is not yet a hold. Its number, from which its id follows, is its key.
+/// A claim that is not yet a hold. Its key is its number, from which its id is derived.
 #[derive(Debug)]
-pub(super) struct Claiming {
-    pub(super) taker: Taker,
+pub(super) struct PendingClaim {
+    pub(super) recipient: Recipient,
     pub(super) phase: Phase,
     pub(super) mode: Mode,
     pub(super) lease: Lease,
     pub(super) fair: bool,
     pub(super) patience: Patience,
-    /// Time before the send of the last transmission that was answered "still queued", at first of the first.
+    /// When the latest request that was answered "still queued" was sent; before the first answer, when the claim was sent.
     pub(super) asked: Moment,
     pub(super) not_after: LeaseTime,
-    /// The store's life that answered, once one did.
+    /// The run of the store that answered, once it did.
     pub(super) run: KnownRun,
-    /// How often it was passed on here: more than never, if it was a hold whose guard left before it was confirmed.
+    /// How often it was passed on locally. Not zero if it was a hold that was released before it was confirmed.
     pub(super) local: u16,
-    /// By which way a grant would come now.
+    /// How a grant would come now.
     pub(super) how: How,
     /// Why an upgrade is being withdrawn.
-    pub(super) giving_up: Option<Box<Why>>,
+    pub(super) giving_up: Option<Box<Failure>>,
 }
 
 /// Who gets the hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taker {
-    /// Whoever is first in the local line by then.
+pub(super) enum Recipient {
+    /// The first in the local line at that time.
     Cohort,
-    Slip(Slip),
-    /// A reader that wants to write: its slip and its hold.
-    Upgrade(Slip, Grip),
-    /// A hold that was lost and is to be taken again, as long as this stamp is the record's last one.
-    Regain(Grip, Stamp),
-    /// Everybody gave up while it was on its way.
+    Waiter(WaiterId),
+    /// A reader that wants to write: the waiter and its read hold.
+    Upgrade(WaiterId, HoldKey),
+    /// A lost hold that is to be taken again, provided that this stamp is still the last one of the record.
+    Regain(HoldKey, Stamp),
+    /// Nobody: every waiter gave up while the claim was under way.
     Nobody,
 }
 
-impl Taker {
-    /// The stamp that must be the record's last one.
+impl Recipient {
+    /// The stamp that must be the last one of the record.
     pub(super) fn after(self) -> Option<Stamp> {
         match self {
             Self::Regain(_, stamp) if !zoo::has(Bug::RegainWithoutProof) => Some(stamp),
@@ -79,6 +79,7 @@ impl Taker {
     }
 }
 
+/// How far a claim has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     New,
@@ -87,26 +88,26 @@ pub(super) enum Phase {
         last: Stamp,
     },
     Confirming,
-    /// An upgrade that is no longer wanted: only the answer to its withdrawal tells what became of it.
+    /// An upgrade that is given up. Only the answer to its withdrawal says what became of it.
     Withdrawing,
 }
 
 /// What is claimed.
-pub(super) struct Wish {
+pub(super) struct ClaimSpec {
     pub(super) mode: Mode,
     pub(super) lease: Lease,
     pub(super) fair: bool,
     pub(super) patience: Patience,
 }
 
-/// A grant that has arrived, by whichever way.
-pub(super) struct Landing {
+/// A grant that has arrived: by reply, push or heartbeat.
+pub(super) struct IncomingGrant {
     pub(super) stamp: Stamp,
     pub(super) sent: Moment,
-    /// The life of the store that a push came from: it may be here before any answer.
+    /// The run of the store that pushed it: a push may arrive before any answer.
     pub(super) pushed: Option<RunId>,
     pub(super) remaining: Duration,
-    /// Who waited behind it then.
+    /// Who waited behind it when it was granted.
     pub(super) line: Line,
     /// Whether the store has just confirmed the full lease.
     pub(super) confirmed: bool,
@@ -115,54 +116,54 @@ pub(super) struct Landing {
 impl Machine {
     // ---- Making a claim ----
 
-    /// Claims for the local line, unless it has a claim or a hold already.
+    /// Claims for the local line, unless the line has a claim or a hold already.
     pub(super) fn advance(&mut self, now: Moment) {
-        if self.cohort != Cohort::Idle || !self.may_claim(now) {
+        if self.cohort != CohortState::Idle || !self.may_claim(now) {
             return;
         }
         if let Some(seq) = self.new_cohort_claim(now) {
-            self.bustle.todo.push_back(Todo::Claim(seq));
+            self.active.todo.push_back(Todo::Claim(seq));
         }
     }
 
     pub(super) fn new_cohort_claim(&mut self, now: Moment) -> Option<u64> {
-        let seq = self.new_claim(now, self.bustle.slips.head()?, Taker::Cohort)?;
-        self.bustle.remote = Remote::default();
-        self.cohort = Cohort::Claiming(seq);
+        let seq = self.new_claim(now, self.active.waiters.head()?, Recipient::Cohort)?;
+        self.active.remote = Remote::default();
+        self.cohort = CohortState::Claiming(seq);
         Some(seq)
     }
 
-    /// Claims for one slip.
-    pub(super) fn claim_for(&mut self, now: Moment, slip: Slip) {
-        self.bustle.slips.set(slip, Stage::Unclaimed);
-        let patient = self.bustle.slips.ask(slip).is_some_and(|ask| ask.patience == Patience::Queue);
+    /// Claims for one waiter.
+    pub(super) fn claim_for(&mut self, now: Moment, waiter: WaiterId) {
+        self.active.waiters.set(waiter, Stage::Unclaimed);
+        let patient = self.active.waiters.ask(waiter).is_some_and(|ask| ask.patience == Patience::Queue);
         if patient && !self.may_claim(now) {
             return;
         }
-        if let Some(seq) = self.new_claim(now, slip, Taker::Slip(slip)) {
-            self.bustle.slips.set(slip, Stage::Claimed(seq));
-            self.bustle.todo.push_back(Todo::Claim(seq));
+        if let Some(seq) = self.new_claim(now, waiter, Recipient::Waiter(waiter)) {
+            self.active.waiters.set(waiter, Stage::Claimed(seq));
+            self.active.todo.push_back(Todo::Claim(seq));
         }
     }
 
-    pub(super) fn claim_upgrade(&mut self, now: Moment, slip: Slip, grip: Grip) {
-        if let Some(seq) = self.new_claim(now, slip, Taker::Upgrade(slip, grip)) {
-            self.bustle.slips.set(slip, Stage::Claimed(seq));
-            self.bustle.todo.push_back(Todo::Claim(seq));
+    pub(super) fn claim_upgrade(&mut self, now: Moment, waiter: WaiterId, hold_key: HoldKey) {
+        if let Some(seq) = self.new_claim(now, waiter, Recipient::Upgrade(waiter, hold_key)) {
+            self.active.waiters.set(waiter, Stage::Claimed(seq));
+            self.active.todo.push_back(Todo::Claim(seq));
         }
     }
 
-    fn new_claim(&mut self, now: Moment, slip: Slip, taker: Taker) -> Option<u64> {
-        let &Ask { mode, fair, patience, terms, .. } = self.bustle.slips.ask(slip)?;
-        Some(self.insert_claim(now, taker, Wish { mode, lease: terms.lease(), fair, patience }))
+    fn new_claim(&mut self, now: Moment, waiter: WaiterId, recipient: Recipient) -> Option<u64> {
+        let &Ask { mode, fair, patience, terms, .. } = self.active.waiters.ask(waiter)?;
+        Some(self.insert_claim(now, recipient, ClaimSpec { mode, lease: terms.lease(), fair, patience }))
     }
 
-    pub(super) fn insert_claim(&mut self, now: Moment, taker: Taker, wish: Wish) -> u64 {
+    pub(super) fn insert_claim(&mut self, now: Moment, recipient: Recipient, spec: ClaimSpec) -> u64 {
         let seq = if zoo::has(Bug::HolderIdReused) { REUSED } else { self.client.next() };
-        let Wish { mode, lease, fair, patience } = wish;
+        let ClaimSpec { mode, lease, fair, patience } = spec;
         let (phase, not_after) = (Phase::New, LeaseTime::ZERO);
-        let claim = Claiming {
-            taker,
+        let claim = PendingClaim {
+            recipient,
             phase,
             mode,
             lease,
@@ -175,17 +176,17 @@ impl Machine {
             how: How::AtOnce,
             giving_up: None,
         };
-        self.bustle.claims.insert(seq, Box::new(claim));
+        self.active.claims.insert(seq, Box::new(claim));
         seq
     }
 
-    // A claim that queues needs the inbox; a failing store gets its pause.
+    // A claim that queues needs pushes; a store that fails gets a pause.
     fn may_claim(&mut self, now: Moment) -> bool {
-        if !self.inbox_up && self.bustle.failing.is_none() {
+        if !self.inbox_up && self.active.failing.is_none() {
             let error = StoreError::not_executed(StoreErrorKind::Unavailable, "the inbox is not connected");
             self.note_failure(now, Need::Claims, now, error);
         }
-        self.bustle.failing.as_ref().and_then(|failing| failing.retry_at).is_none_or(|at| at <= now)
+        self.active.failing.as_ref().and_then(|failing| failing.retry_at).is_none_or(|at| at <= now)
     }
 
     pub(super) fn window(&self, lease: Lease) -> Duration {
@@ -195,23 +196,24 @@ impl Machine {
     // ---- Answers ----
 
     pub(super) fn on_verdict(&mut self, now: Moment, seq: u64, run: RunId, verdict: Verdict) {
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return self.late_answer(seq) };
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return self.late_answer(seq) };
         claim.run.note(run);
         if claim.phase == Phase::Withdrawing {
             return;
         }
-        if let Taker::Regain(grip, _) = claim.taker {
-            return self.on_regain(now, seq, grip, verdict);
+        if let Recipient::Regain(hold_key, _) = claim.recipient {
+            return self.on_regain(now, seq, hold_key, verdict);
         }
         match verdict {
             Verdict::Granted(grant) => {
                 let (stamp, remaining, line) = (grant.stamp, grant.remaining, grant.line);
-                let landing = Landing { stamp, sent: claim.asked, pushed: None, remaining, line, confirmed: false };
-                self.land(now, seq, landing);
+                let incoming =
+                    IncomingGrant { stamp, sent: claim.asked, pushed: None, remaining, line, confirmed: false };
+                self.take_grant(now, seq, incoming);
             }
             Verdict::Queued(queued) => self.on_queued(now, seq, queued),
-            Verdict::Busy(blocker) => self.drop_claim(now, seq, |_| Why::Busy(blocker.clone())),
-            // The clock we aimed by was off, or the store restarted: a fresh claim will do.
+            Verdict::Busy(blocker) => self.fail_claim(now, seq, |_| Failure::Busy(blocker.clone())),
+            // Our estimate of the store's clock was wrong, or the store restarted: claim again.
             Verdict::Refused(refusal @ (Refusal::Late { .. } | Refusal::Done)) => {
                 let error = StoreError::not_executed(StoreErrorKind::Unavailable, refusal.to_string());
                 self.on_claim_error(now, seq, error);
@@ -226,29 +228,29 @@ impl Machine {
             Refusal::Revoked { reason } => Some(LossReason::Revoked(reason.as_str().into())),
             _ => None,
         };
-        if let (Some(reason), Some(Taker::Upgrade(_, grip))) =
-            (lost, self.bustle.claims.get(&seq).map(|claim| claim.taker))
+        if let (Some(reason), Some(Recipient::Upgrade(_, hold_key))) =
+            (lost, self.active.claims.get(&seq).map(|claim| claim.recipient))
         {
-            self.lose(now, grip, reason);
+            self.lose(now, hold_key, reason);
         }
-        if let (Refusal::LeaseTooLong { .. }, Cohort::Claiming(claiming)) = (refusal, self.cohort)
+        if let (Refusal::LeaseTooLong { .. }, CohortState::Claiming(claiming)) = (refusal, self.cohort)
             && claiming == seq
         {
             return self.refuse_head(now, seq, refusal);
         }
-        self.drop_claim(now, seq, |_| Why::Refused(refusal.clone()));
+        self.fail_claim(now, seq, |_| Failure::Refused(refusal.clone()));
     }
 
-    // The lease is that of whoever came first; the others may have asked for less.
+    // The lease is that of the first waiter; the others may want a shorter one.
     fn refuse_head(&mut self, now: Moment, seq: u64, refusal: &Refusal) {
         self.forget_claim(seq);
-        if let Some(head) = self.bustle.slips.head() {
-            self.fail(head, Why::Refused(refusal.clone()));
+        if let Some(head) = self.active.waiters.head() {
+            self.fail(head, Failure::Refused(refusal.clone()));
         }
         self.advance(now);
     }
 
-    // A push may overtake the answer; then the claim is a hold by now and its acquire is no longer unanswered.
+    // A push may overtake the answer. Then the claim is a hold already, and its claim is answered now.
     fn late_answer(&mut self, seq: u64) {
         if let Some((_, hold)) = self.holds.iter_mut().find(|(_, hold)| hold.seq == seq) {
             hold.note_answered();
@@ -257,7 +259,7 @@ impl Machine {
 
     fn on_queued(&mut self, now: Moment, seq: u64, queued: Queued) {
         self.note_blocker(&queued);
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return };
         if !matches!(claim.phase, Phase::Sent | Phase::Queued { .. }) {
             return;
         }
@@ -267,121 +269,126 @@ impl Machine {
         }
         claim.phase = Phase::Queued { last: queued.last };
         claim.how = How::HandOff;
-        let (asked, lease, fair, taker) = (claim.asked, claim.lease, claim.fair, claim.taker);
-        if self.bustle.failing.is_some() && !self.is_our_own(&queued) {
+        let (asked, lease, fair, recipient) = (claim.asked, claim.lease, claim.fair, claim.recipient);
+        if self.active.failing.is_some() && !self.is_our_own(&queued) {
             self.note_progress(now);
         }
-        self.bustle.remote.fair |= fair;
-        if self.taker_gone(seq) {
+        self.active.remote.fair |= fair;
+        if self.recipient_gone(seq) {
             return self.abandon(now, seq);
         }
-        if let Taker::Slip(slip) = taker
-            && self.waits_for_itself(slip)
+        if let Recipient::Waiter(waiter) = recipient
+            && self.waits_for_itself(waiter)
         {
-            return self.drop_claim(now, seq, |_| Why::WouldDeadlock);
+            return self.fail_claim(now, seq, |_| Failure::WouldDeadlock);
         }
         self.schedule_heartbeat(now, asked, lease, &queued);
     }
 
     fn note_blocker(&mut self, queued: &Queued) {
-        self.bustle.blocker.clone_from(&queued.blocker.clone().map(Box::new));
+        self.active.blocker.clone_from(&queued.blocker.clone().map(Box::new));
     }
 
     // ---- Grants ----
 
-    /// A grant has arrived: make it a hold, or confirm it first, or give it back.
-    fn land(&mut self, now: Moment, seq: u64, landing: Landing) {
-        let Some(claim) = self.bustle.claims.get(&seq) else { return };
-        let Some(slip) = self.taker(claim).filter(|slip| self.bustle.slips.ask(*slip).is_some()) else {
+    /// A grant has arrived: it becomes a hold, or is confirmed first, or is released.
+    fn take_grant(&mut self, now: Moment, seq: u64, incoming: IncomingGrant) {
+        let Some(claim) = self.active.claims.get(&seq) else { return };
+        let Some(waiter) = self.recipient(claim).filter(|waiter| self.active.waiters.ask(*waiter).is_some()) else {
             return self.abandon_granted(now, seq);
         };
-        // Whoever is first may have changed since the confirmation was asked for.
-        let proven = landing.confirmed && self.bustle.slips.ask(slip).is_some_and(|ask| ask.lease() == claim.lease);
-        if !proven && self.must_confirm(now, claim, slip, &landing) {
-            if let Some(claim) = self.bustle.claims.get_mut(&seq)
-                && (claim.phase != Phase::Confirming || landing.confirmed)
+        // Another waiter may be first by now, with another lease than was confirmed.
+        let proven =
+            incoming.confirmed && self.active.waiters.ask(waiter).is_some_and(|ask| ask.lease() == claim.lease);
+        if !proven && self.must_confirm(now, claim, waiter, &incoming) {
+            if let Some(claim) = self.active.claims.get_mut(&seq)
+                && (claim.phase != Phase::Confirming || incoming.confirmed)
             {
                 claim.phase = Phase::Confirming;
-                self.bustle.todo.push_back(Todo::Confirm(seq));
+                self.active.todo.push_back(Todo::Confirm(seq));
             }
             return;
         }
-        if self.settings.drift.deadline(landing.sent, landing.remaining) <= now {
-            // The answer took longer than the lease: it is not ours to use.
+        if self.settings.drift.deadline(incoming.sent, incoming.remaining) <= now {
+            // The answer took longer than the lease.
             let error = StoreError::unknown("the store answered too late for the lease");
             return self.claim_failed(now, seq, Need::Grants, error);
         }
-        self.settle_claim(now, seq, slip, &landing);
+        self.settle_claim(now, seq, waiter, &incoming);
     }
 
-    fn must_confirm(&self, now: Moment, claim: &Claiming, slip: Slip, landing: &Landing) -> bool {
-        let Some(ask) = self.bustle.slips.ask(slip) else { return false };
-        let deadline = self.settings.drift.deadline(landing.sent, landing.remaining);
+    fn must_confirm(&self, now: Moment, claim: &PendingClaim, waiter: WaiterId, incoming: &IncomingGrant) -> bool {
+        let Some(ask) = self.active.waiters.ask(waiter) else { return false };
+        let deadline = self.settings.drift.deadline(incoming.sent, incoming.remaining);
         let short = deadline < now + self.window(claim.lease) / 4;
-        let fixed = ask.terms.is_fixed() && landing.remaining < ask.lease().length();
+        let fixed = ask.terms.is_fixed() && incoming.remaining < ask.lease().length();
         short || fixed || ask.lease() != claim.lease
     }
 
     pub(super) fn is_confirming(&self, seq: u64) -> bool {
-        self.bustle.claims.get(&seq).is_some_and(|claim| claim.phase == Phase::Confirming)
+        self.active.claims.get(&seq).is_some_and(|claim| claim.phase == Phase::Confirming)
     }
 
     pub(super) fn on_confirmed(&mut self, now: Moment, seq: u64, sent: Moment, renewal: Renewal) {
-        let Some(claim) = self.bustle.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
-        let (taker, lease, passed) = (claim.taker, claim.lease, claim.local > 0);
-        match (renewal, taker) {
+        let Some(claim) = self.active.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming) else { return };
+        let (recipient, lease, passed) = (claim.recipient, claim.lease, claim.local > 0);
+        match (renewal, recipient) {
             (Renewal::Renewed { line, .. }, _) if passed && !self.may_pass_on(now, sent, line) => {
-                self.part_claim(now, seq, Lane::Renewals);
-                self.reclaim(now, seq);
+                self.release_claim(now, seq, ConnectionKind::Renewals);
+                self.claim_again(now, seq);
             }
             (Renewal::Renewed { stamp, remaining, line }, _) => {
-                self.land(now, seq, Landing { stamp, sent, pushed: None, remaining, line, confirmed: true });
+                self.take_grant(
+                    now,
+                    seq,
+                    IncomingGrant { stamp, sent, pushed: None, remaining, line, confirmed: true },
+                );
             }
-            (Renewal::Revoked { reason, remaining }, Taker::Upgrade(slip, grip)) => {
+            (Renewal::Revoked { reason, remaining }, Recipient::Upgrade(waiter, hold_key)) => {
                 let reason = LossReason::Revoked(reason.into());
                 self.answer_revoked(now, seq, remaining);
                 self.forget_claim(seq);
-                // The read hold has ended too: it was exchanged.
-                self.lose_revoked(now, grip, reason.clone());
-                self.fail(slip, Why::Lost(reason));
+                // The read hold was exchanged, so it has ended too.
+                self.lose_revoked(now, hold_key, reason.clone());
+                self.fail(waiter, Failure::Lost(reason));
             }
             (Renewal::Revoked { remaining, .. }, _) => {
                 self.answer_revoked(now, seq, remaining);
-                self.reclaim(now, seq);
+                self.claim_again(now, seq);
             }
             (Renewal::NotHolder, _) if zoo::has(Bug::ConfirmationIgnored) => {
                 let (stamp, remaining) = (Stamp::ZERO.next(), lease.length());
-                self.land(
+                self.take_grant(
                     now,
                     seq,
-                    Landing { stamp, sent, pushed: None, remaining, line: Line::default(), confirmed: true },
+                    IncomingGrant { stamp, sent, pushed: None, remaining, line: Line::default(), confirmed: true },
                 );
             }
             (Renewal::NotHolder, _) => {
-                // It may be so every time: where answers take longer than the grant lasts.
+                // Where answers take longer than the grant lasts, this happens every time.
                 let error = StoreError::unknown("the grant had ended before the store could confirm it");
                 self.note_failing(now, Need::Grants, sent, error);
-                self.reclaim(now, seq);
+                self.claim_again(now, seq);
             }
         }
     }
 
-    // The answer says who waits elsewhere.
+    // The answer says who waits in other processes.
     fn may_pass_on(&mut self, now: Moment, sent: Moment, line: Line) -> bool {
-        self.learn(now, sent, line);
+        self.note_line(now, sent, line);
         self.may_pass(now)
     }
 
-    // A grant that is revoked ends with our answer, unless it has ended.
+    // A revoked grant ends when we release it, unless it has ended already.
     fn answer_revoked(&mut self, now: Moment, seq: u64, remaining: Duration) {
         if !remaining.is_zero() {
-            self.part_claim(now, seq, Lane::Renewals);
+            self.release_claim(now, seq, ConnectionKind::Renewals);
         }
     }
 
-    /// A pushed grant. Its claim window began after the last time we were told "still queued".
+    /// A pushed grant. Its claim window began after the latest answer "still queued".
     pub(super) fn on_pushed_grant(&mut self, now: Moment, run: RunId, seq: u64, (stamp, line): (Stamp, Line)) {
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return self.unknown_grant(now, seq) };
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return self.unknown_grant(now, seq) };
         match claim.phase {
             Phase::Queued { last } if stamp <= last => return,
             Phase::Queued { .. } | Phase::Sent => {}
@@ -391,43 +398,43 @@ impl Machine {
         let unproven = run == RunId::UNKNOWN || claim.run.id().is_some_and(|known| known != run);
         let sent = if zoo::has(Bug::WindowFromReceipt) { now } else { claim.asked };
         let lease = claim.lease;
-        // A push of another life of the store, or of nobody knows whom, proves nothing: an empty remainder makes us ask.
+        // A push from another run of the store, or from an unknown one, proves nothing: without remaining time it is confirmed first.
         let remaining = if unproven { Duration::ZERO } else { self.window(lease) };
-        self.land(now, seq, Landing { stamp, sent, pushed: Some(run), remaining, line, confirmed: false });
+        self.take_grant(now, seq, IncomingGrant { stamp, sent, pushed: Some(run), remaining, line, confirmed: false });
     }
 
     fn unknown_grant(&mut self, now: Moment, seq: u64) {
         if !self.holds.iter().any(|(_, hold)| hold.seq == seq) {
             let id = self.client.holder(seq);
-            // Whatever copy of its claim is still on its way was sent before now: none is valid after this.
-            self.part_unknown(now, id);
+            // Every copy of the claim that is still under way was sent before now, so the not-after of this release covers them all.
+            self.release_unknown(now, id);
         }
     }
 
     // ---- Heartbeats ----
 
-    /// The next heartbeat is half a claim window away, or at the blocker's lease end if that is sooner.
+    /// Schedules a heartbeat in half a claim window, or at the lease end of the blocker if that is sooner.
     fn schedule_heartbeat(&mut self, now: Moment, asked: Moment, lease: Lease, queued: &Queued) {
         let blocked_until = queued.blocker.as_ref().map_or(Moment::FAR, |blocker| {
             asked + blocker.remaining + STAGGER.saturating_mul(queued.ahead.saturating_add(1))
         });
         let at = (now + self.window(lease) / 2).min(blocked_until.max(now + STAGGER));
-        self.bustle.heartbeat_at = Some(self.bustle.heartbeat_at.map_or(at, |known| known.min(at)));
+        self.active.heartbeat_at = Some(self.active.heartbeat_at.map_or(at, |known| known.min(at)));
     }
 
-    /// A heartbeat is due. While a round goes on, the first are asked after once more, and the round goes on: it may take longer
-    /// than until the blocker's lease ends.
-    pub(super) fn ask_after(&mut self) {
-        match self.bustle.beaten_to {
-            Some(_) => self.bustle.todo.push_back(Todo::HeartbeatOfFirst),
-            None => self.ask_after_all(),
+    /// A heartbeat is due. If a sweep over the queued claims is under way, only its first part is sent again and the sweep goes on: a
+    /// sweep may take longer than the rest of the blocker's lease.
+    pub(super) fn heartbeat_due(&mut self) {
+        match self.active.heartbeat_cursor {
+            Some(_) => self.active.todo.push_back(Todo::HeartbeatOfFirst),
+            None => self.restart_heartbeats(),
         }
     }
 
-    /// A heartbeat for everybody, from the first on.
-    pub(super) fn ask_after_all(&mut self) {
-        self.bustle.beaten_to = None;
-        self.bustle.todo.push_back(Todo::Heartbeat);
+    /// Starts a sweep of heartbeats over all queued claims.
+    pub(super) fn restart_heartbeats(&mut self) {
+        self.active.heartbeat_cursor = None;
+        self.active.todo.push_back(Todo::Heartbeat);
     }
 
     pub(super) fn on_standings(
@@ -441,14 +448,14 @@ impl Machine {
         for (seq, standing) in seqs.iter().zip(standings) {
             self.on_standing(now, sent, run, *seq, standing);
         }
-        if self.bustle.beaten_to.is_some() {
-            self.bustle.todo.push_back(Todo::Heartbeat);
+        if self.active.heartbeat_cursor.is_some() {
+            self.active.todo.push_back(Todo::Heartbeat);
         }
     }
 
-    /// One standing from a heartbeat.
+    /// One standing from the answer to a heartbeat.
     fn on_standing(&mut self, now: Moment, sent: Moment, run: RunId, seq: u64, standing: Standing) {
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return };
         let Phase::Queued { .. } = claim.phase else { return };
         match standing {
             Standing::Queued(queued) => {
@@ -458,188 +465,195 @@ impl Machine {
             }
             Standing::Granted(grant) => {
                 let (stamp, remaining, line) = (grant.stamp, grant.remaining, grant.line);
-                self.land(now, seq, Landing { stamp, sent, pushed: None, remaining, line, confirmed: false });
+                self.take_grant(
+                    now,
+                    seq,
+                    IncomingGrant { stamp, sent, pushed: None, remaining, line, confirmed: false },
+                );
             }
             Standing::Gone if zoo::has(Bug::ForgottenPlace) => drop(self.forget_claim(seq)),
-            Standing::Revoked { .. } | Standing::Gone => self.reclaim(now, seq),
+            Standing::Revoked { .. } | Standing::Gone => self.claim_again(now, seq),
         }
     }
 
     // ---- Upgrades ----
 
-    /// The claim of a pending upgrade of this hold.
-    pub(super) fn upgrade_of(&self, grip: Grip) -> Option<u64> {
-        let upgrades = |taker: Taker| matches!(taker, Taker::Upgrade(_, of) if of == grip);
-        self.bustle.claims.iter().find(|(_, claim)| upgrades(claim.taker)).map(|(seq, _)| *seq)
+    /// The claim that upgrades this hold, if one is pending.
+    pub(super) fn upgrade_of(&self, hold_key: HoldKey) -> Option<u64> {
+        let upgrades = |recipient: Recipient| matches!(recipient, Recipient::Upgrade(_, of) if of == hold_key);
+        self.active.claims.iter().find(|(_, claim)| upgrades(claim.recipient)).map(|(seq, _)| *seq)
     }
 
     pub(super) fn is_upgrade(&self, seq: u64) -> bool {
-        matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..)))
+        matches!(self.active.claims.get(&seq).map(|claim| claim.recipient), Some(Recipient::Upgrade(..)))
     }
 
-    /// The read hold is gone while its upgrade is pending: it may have been exchanged. Asks, and says whether it did.
+    /// The read hold is gone while its upgrade is pending, so it may have been exchanged: asks the store. False if there is nothing to ask.
     pub(super) fn confirm_upgrade(&mut self, seq: u64) -> bool {
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return false };
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return false };
         match claim.phase {
             Phase::New => return false,
             Phase::Confirming | Phase::Withdrawing => {}
             Phase::Sent | Phase::Queued { .. } => {
                 claim.phase = Phase::Confirming;
-                self.bustle.todo.push_back(Todo::Confirm(seq));
+                self.active.todo.push_back(Todo::Confirm(seq));
             }
         }
         true
     }
 
-    /// An upgrade is over, for this reason: back to reading, whichever side of the exchange we are on.
-    pub(super) fn withdraw(&mut self, seq: u64, why: Why) {
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
-        match (claim.phase, claim.taker) {
-            (Phase::New, Taker::Upgrade(slip, _)) => {
+    /// Gives up an upgrade: back to reading, whether or not the exchange has happened.
+    pub(super) fn withdraw(&mut self, seq: u64, failure: Failure) {
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return };
+        match (claim.phase, claim.recipient) {
+            (Phase::New, Recipient::Upgrade(waiter, _)) => {
                 self.forget_claim(seq);
-                self.fail(slip, why);
+                self.fail(waiter, failure);
             }
             (Phase::New | Phase::Withdrawing, _) => {}
             (Phase::Sent | Phase::Queued { .. } | Phase::Confirming, _) => {
                 claim.phase = Phase::Withdrawing;
-                claim.giving_up = Some(Box::new(why));
-                self.bustle.todo.push_back(Todo::Withdraw(seq));
+                claim.giving_up = Some(Box::new(failure));
+                self.active.todo.push_back(Todo::Withdraw(seq));
             }
         }
     }
 
     pub(super) fn on_withdrawn(&mut self, now: (Moment, LeaseTime), seq: u64, sent: Moment, answer: Downgraded) {
         let (now, at) = now;
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
-        let Taker::Upgrade(slip, grip) = claim.taker else { return };
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return };
+        let Recipient::Upgrade(waiter, hold_key) = claim.recipient else { return };
         let may_arrive = claim.run.id().is_none() && at <= claim.not_after;
-        let why = claim.giving_up.take();
+        let failure = claim.giving_up.take();
         match answer {
             Downgraded::Withdrawn => {
                 self.forget_claim(seq);
             }
             Downgraded::Shared(grant) => {
-                // The exchange had happened: the hold goes on under its new id, shared again.
+                // The exchange had happened: the hold continues under its new id, shared again.
                 let (stamp, remaining, line) = (grant.stamp, grant.remaining, grant.line);
                 self.settle_claim(
                     now,
                     seq,
-                    slip,
-                    &Landing { stamp, sent, pushed: None, remaining, line, confirmed: true },
+                    waiter,
+                    &IncomingGrant { stamp, sent, pushed: None, remaining, line, confirmed: true },
                 );
-                if let Some(hold) = self.holds.get_mut(grip.0) {
+                if let Some(hold) = self.holds.get_mut(hold_key) {
                     hold.mode = Mode::Shared;
                 }
             }
-            // The exchange had happened, and neither side of it is left.
+            // The exchange had happened, and neither hold is left.
             Downgraded::Revoked { reason } => {
                 self.forget_claim(seq);
-                self.lose_revoked(now, grip, LossReason::Revoked(reason.into()));
+                self.lose_revoked(now, hold_key, LossReason::Revoked(reason.into()));
             }
-            // The upgrade may yet arrive and take the read hold with it.
-            Downgraded::NotHolder if may_arrive => self.end_both(now, seq, grip),
+            // The upgrade may still arrive and exchange the read hold.
+            Downgraded::NotHolder if may_arrive => self.end_both(now, seq, hold_key),
             Downgraded::NotHolder => {
                 self.forget_claim(seq);
-                self.bustle.todo.push_back(Todo::Renew(grip, None));
+                self.active.todo.push_back(Todo::Renew(hold_key, None));
             }
         }
-        self.fail(slip, why.map_or(Why::Timeout(None), |why| *why));
+        self.fail(waiter, failure.map_or(Failure::Timeout(None), |failure| *failure));
     }
 
     pub(super) fn on_withdraw_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let Some(Taker::Upgrade(slip, grip)) = self.bustle.claims.get(&seq).map(|claim| claim.taker) else { return };
-        self.end_both(now, seq, grip);
-        self.fail(slip, Why::Store(error));
+        let Some(Recipient::Upgrade(waiter, hold_key)) = self.active.claims.get(&seq).map(|claim| claim.recipient)
+        else {
+            return;
+        };
+        self.end_both(now, seq, hold_key);
+        self.fail(waiter, Failure::Store(error));
     }
 
-    /// Nobody knows on which side of the exchange we are.
-    fn end_both(&mut self, now: Moment, seq: u64, grip: Grip) {
-        self.part_claim(now, seq, Lane::Renewals);
+    /// Nobody knows whether the exchange has happened.
+    fn end_both(&mut self, now: Moment, seq: u64, hold_key: HoldKey) {
+        self.release_claim(now, seq, ConnectionKind::Renewals);
         self.forget_claim(seq);
-        self.lose(now, grip, LossReason::Unreachable);
+        self.lose(now, hold_key, LossReason::Unreachable);
     }
 
-    /// A hold was lost: its pending upgrade has nothing to stand on.
-    pub(super) fn end_upgrade(&mut self, now: Moment, grip: Grip, reason: &LossReason) {
-        let Some(seq) = self.upgrade_of(grip) else { return };
-        let slip = self.bustle.claims.get(&seq).and_then(|claim| self.taker(claim));
+    /// A read hold was lost: its pending upgrade fails.
+    pub(super) fn end_upgrade(&mut self, now: Moment, hold_key: HoldKey, reason: &LossReason) {
+        let Some(seq) = self.upgrade_of(hold_key) else { return };
+        let waiter = self.active.claims.get(&seq).and_then(|claim| self.recipient(claim));
         self.abandon(now, seq);
-        if let Some(slip) = slip {
-            self.fail(slip, Why::Lost(reason.clone()));
+        if let Some(waiter) = waiter {
+            self.fail(waiter, Failure::Lost(reason.clone()));
         }
     }
 
     // ---- Waits that run out ----
 
-    pub(super) fn wait_over(&mut self, now: Moment, slip: Slip) {
-        self.alert_wait(now, slip);
-        let why = self.why_over(now, slip);
-        match self.bustle.slips.stage(slip) {
+    pub(super) fn wait_over(&mut self, now: Moment, waiter: WaiterId) {
+        self.alert_wait(now, waiter);
+        let failure = self.wait_failure(now, waiter);
+        match self.active.waiters.stage(waiter) {
             Some(Stage::Claimed(seq)) => {
                 let seq = *seq;
-                if matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Upgrade(..))) {
-                    return self.withdraw(seq, why);
+                if self.is_upgrade(seq) {
+                    return self.withdraw(seq, failure);
                 }
-                self.fail(slip, why);
+                self.fail(waiter, failure);
                 self.abandon(now, seq);
             }
             Some(Stage::InLine) => {
-                self.fail(slip, why);
+                self.fail(waiter, failure);
                 self.line_shrank(now);
             }
-            Some(Stage::Unclaimed) => self.fail(slip, why),
+            Some(Stage::Unclaimed) => self.fail(waiter, failure),
             _ => {}
         }
     }
 
-    /// Whether the wait ended before a holder, or before a store that says nothing.
-    fn why_over(&self, now: Moment, slip: Slip) -> Why {
-        if let Some(error) = self.trouble_of(slip) {
-            return Why::Store(error);
+    /// Why a wait was in vain: somebody held the lock, or the store did not answer.
+    fn wait_failure(&self, now: Moment, waiter: WaiterId) -> Failure {
+        if let Some(error) = self.trouble_of(waiter) {
+            return Failure::Store(error);
         }
-        if let Some(silent) = self.silence(now, slip) {
-            return Why::Store(StoreError::unknown(format!("the store has not answered for {silent:.1?}")));
+        if let Some(silent) = self.silence(now, waiter) {
+            return Failure::Store(StoreError::unknown(format!("the store has not answered for {silent:.1?}")));
         }
         let blocker = self.in_the_way(now);
-        if blocker.is_none() && self.is_held_back(slip) {
+        if blocker.is_none() && self.is_held_back(waiter) {
             let words = "too many ask for this lock at once, and it was not its turn to ask within the wait";
-            return Why::Store(StoreError::not_executed(StoreErrorKind::Unavailable, words));
+            return Failure::Store(StoreError::not_executed(StoreErrorKind::Unavailable, words));
         }
-        if blocker.is_none() && self.is_unanswered(slip) {
-            return Why::Store(StoreError::unknown("the store did not answer within the wait"));
+        if blocker.is_none() && self.is_unanswered(waiter) {
+            return Failure::Store(StoreError::unknown("the store did not answer within the wait"));
         }
-        Why::Timeout(blocker)
+        Failure::Timeout(blocker)
     }
 
-    /// How long ago the store last said that this waiter is queued, if that is longer than a request and the pause before it may take:
-    /// then nobody knows whether the lock is still held.
-    fn silence(&self, now: Moment, slip: Slip) -> Option<Duration> {
-        let claim = self.bustle.claims.get(&self.claim_of(slip)?)?;
+    /// How long ago the store last confirmed that this waiter is queued, if that is longer than a heartbeat may take. Then nobody
+    /// knows whether the lock is still held.
+    fn silence(&self, now: Moment, waiter: WaiterId) -> Option<Duration> {
+        let claim = self.active.claims.get(&self.claim_of(waiter)?)?;
         let silent = now.since(claim.asked);
         let said = matches!(claim.phase, Phase::Queued { .. }) && !zoo::has(Bug::HeartbeatsMayFail);
         (said && silent >= self.window(claim.lease).max(self.settings.response)).then_some(silent)
     }
 
-    /// The claim that a waiter rests on: its own or its line's.
-    pub(super) fn claim_of(&self, slip: Slip) -> Option<u64> {
-        match (self.bustle.slips.stage(slip)?, self.cohort) {
+    /// The claim that a waiter depends on: its own, or that of the local line.
+    pub(super) fn claim_of(&self, waiter: WaiterId) -> Option<u64> {
+        match (self.active.waiters.stage(waiter)?, self.cohort) {
             (Stage::Claimed(seq), _) => Some(*seq),
-            (Stage::InLine, Cohort::Claiming(seq)) => Some(seq),
+            (Stage::InLine, CohortState::Claiming(seq)) => Some(seq),
             _ => None,
         }
     }
 
-    fn is_held_back(&self, slip: Slip) -> bool {
-        let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) else { return false };
-        let is_new = self.bustle.claims.get(seq).is_some_and(|claim| claim.phase == Phase::New);
-        is_new && !self.bustle.held_back.is_empty()
+    fn is_held_back(&self, waiter: WaiterId) -> bool {
+        let Some(Stage::Claimed(seq)) = self.active.waiters.stage(waiter) else { return false };
+        let is_new = self.active.claims.get(seq).is_some_and(|claim| claim.phase == Phase::New);
+        is_new && !self.active.held_back.is_empty()
     }
 
-    fn is_unanswered(&self, slip: Slip) -> bool {
-        let Some(seq) = self.claim_of(slip) else { return false };
+    fn is_unanswered(&self, waiter: WaiterId) -> bool {
+        let Some(seq) = self.claim_of(waiter) else { return false };
         let asks = |phase: Phase| matches!(phase, Phase::New | Phase::Sent);
-        let unanswered = |claim: &Claiming| asks(claim.phase) && !matches!(claim.taker, Taker::Upgrade(..));
-        self.bustle.claims.get(&seq).is_some_and(|claim| unanswered(claim))
+        let unanswered = |claim: &PendingClaim| asks(claim.phase) && !matches!(claim.recipient, Recipient::Upgrade(..));
+        self.active.claims.get(&seq).is_some_and(|claim| unanswered(claim))
     }
 
     // ---- Ends ----
@@ -649,86 +663,87 @@ impl Machine {
         self.claim_failed(now, seq, need, error);
     }
 
-    /// A claim came to nothing because the store failed the need.
+    /// A claim came to nothing because the store failed.
     fn claim_failed(&mut self, now: Moment, seq: u64, need: Need, error: StoreError) {
-        let Some(claim) = self.bustle.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else {
+        let Some(claim) = self.active.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else {
             return;
         };
-        let (taker, patience, sent) = (claim.taker, claim.patience, claim.asked);
-        // What is being confirmed was granted: it must not wait for its window to end.
-        // What takes a hold again may have been answered to nobody before.
-        let regains = matches!(taker, Taker::Regain(..));
-        let may_be_executed = error.outcome == Sure::Unknown && claim.phase != Phase::New;
+        let (recipient, patience, sent) = (claim.recipient, claim.patience, claim.asked);
+        // A claim that is being confirmed was granted, so others must not wait for its window to end. A claim that takes a hold again may
+        // have been executed by an earlier try.
+        let regains = matches!(recipient, Recipient::Regain(..));
+        let may_be_executed = error.outcome == Outcome::Unknown && claim.phase != Phase::New;
         if may_be_executed || claim.phase == Phase::Confirming || regains {
-            if let Taker::Upgrade(..) = taker {
-                // Releasing it would leave a reader who believes in a hold that was exchanged.
-                return self.withdraw(seq, Why::Store(error));
+            if let Recipient::Upgrade(..) = recipient {
+                // A release would leave a reader that believes in a hold that was exchanged.
+                return self.withdraw(seq, Failure::Store(error));
             }
-            self.part_claim(now, seq, Lane::Renewals);
+            self.release_claim(now, seq, ConnectionKind::Renewals);
         }
-        if let Taker::Regain(grip, _) = taker {
-            return self.on_regain_error(seq, grip);
+        if let Recipient::Regain(hold_key, _) = recipient {
+            return self.on_regain_error(seq, hold_key);
         }
-        let passing = error.is_transient() && patience == Patience::Queue && !matches!(taker, Taker::Upgrade(..));
-        if !passing {
-            return self.drop_claim(now, seq, |_| Why::Store(error.clone()));
+        let try_again =
+            error.is_transient() && patience == Patience::Queue && !matches!(recipient, Recipient::Upgrade(..));
+        if !try_again {
+            return self.fail_claim(now, seq, |_| Failure::Store(error.clone()));
         }
         self.forget_claim(seq);
-        if let Taker::Slip(slip) = taker {
-            self.bustle.slips.set(slip, Stage::Unclaimed);
+        if let Recipient::Waiter(waiter) = recipient {
+            self.active.waiters.set(waiter, Stage::Unclaimed);
         }
-        if taker != Taker::Nobody {
+        if recipient != Recipient::Nobody {
             self.note_failure(now, need, sent, error);
         }
     }
 
-    /// A claim that was certainly not executed never will be.
+    /// A claim that was certainly not executed never will be, so its not-after no longer matters.
     pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
-        if let Some(claim) = self.bustle.claims.get_mut(&seq).filter(|_| error.outcome == Sure::NotExecuted) {
+        if let Some(claim) = self.active.claims.get_mut(&seq).filter(|_| error.outcome == Outcome::NotExecuted) {
             claim.not_after = LeaseTime::ZERO;
         }
     }
 
-    /// A claim came to nothing without anybody's fault: claim anew.
-    fn reclaim(&mut self, now: Moment, seq: u64) {
+    /// A claim came to nothing, and nothing has failed: its recipient claims again.
+    fn claim_again(&mut self, now: Moment, seq: u64) {
         let Some(claim) = self.forget_claim(seq) else { return };
-        match claim.taker {
-            Taker::Cohort => self.advance(now),
-            Taker::Slip(slip) => self.claim_for(now, slip),
-            // If the read hold has ended too, the store will say so.
-            Taker::Upgrade(slip, grip) => self.claim_upgrade(now, slip, grip),
-            Taker::Regain(..) | Taker::Nobody => {}
+        match claim.recipient {
+            Recipient::Cohort => self.advance(now),
+            Recipient::Waiter(waiter) => self.claim_for(now, waiter),
+            // If the read hold has ended too, the store says so.
+            Recipient::Upgrade(waiter, hold_key) => self.claim_upgrade(now, waiter, hold_key),
+            Recipient::Regain(..) | Recipient::Nobody => {}
         }
     }
 
-    /// Ends a claim and tells everybody who counted on it.
-    fn drop_claim(&mut self, now: Moment, seq: u64, why: impl Fn(Slip) -> Why) {
-        if matches!(self.bustle.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
-            self.part_claim(now, seq, Lane::Renewals);
+    /// Ends a claim and fails everybody who depends on it.
+    fn fail_claim(&mut self, now: Moment, seq: u64, failure: impl Fn(WaiterId) -> Failure) {
+        if matches!(self.active.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
+            self.release_claim(now, seq, ConnectionKind::Renewals);
         }
         let Some(claim) = self.forget_claim(seq) else { return };
-        let told = match claim.taker {
-            Taker::Cohort => self.bustle.slips.line(),
-            Taker::Slip(slip) | Taker::Upgrade(slip, _) => vec![slip],
-            Taker::Regain(..) | Taker::Nobody => Vec::new(),
+        let waiters = match claim.recipient {
+            Recipient::Cohort => self.active.waiters.line(),
+            Recipient::Waiter(waiter) | Recipient::Upgrade(waiter, _) => vec![waiter],
+            Recipient::Regain(..) | Recipient::Nobody => Vec::new(),
         };
-        for slip in told {
-            self.fail(slip, why(slip));
+        for waiter in waiters {
+            self.fail(waiter, failure(waiter));
         }
     }
 
     /// Nobody wants this claim any more.
     pub(super) fn abandon(&mut self, now: Moment, seq: u64) {
-        let Some(claim) = self.bustle.claims.get_mut(&seq) else { return };
+        let Some(claim) = self.active.claims.get_mut(&seq) else { return };
         match claim.phase {
             Phase::New => {
                 self.forget_claim(seq);
             }
             Phase::Sent | Phase::Confirming => {
-                let taker = std::mem::replace(&mut claim.taker, Taker::Nobody);
-                self.bustle.orphans += usize::from(taker != Taker::Nobody);
-                if self.cohort == Cohort::Claiming(seq) {
-                    self.cohort = Cohort::Idle;
+                let recipient = std::mem::replace(&mut claim.recipient, Recipient::Nobody);
+                self.active.orphans += usize::from(recipient != Recipient::Nobody);
+                if self.cohort == CohortState::Claiming(seq) {
+                    self.cohort = CohortState::Idle;
                 }
             }
             Phase::Queued { .. } | Phase::Withdrawing => self.abandon_granted(now, seq),
@@ -736,37 +751,37 @@ impl Machine {
     }
 
     pub(super) fn abandon_granted(&mut self, now: Moment, seq: u64) {
-        self.part_claim(now, seq, Lane::Renewals);
+        self.release_claim(now, seq, ConnectionKind::Renewals);
         self.forget_claim(seq);
     }
 
     pub(super) fn line_shrank(&mut self, now: Moment) {
-        if let Cohort::Claiming(seq) = self.cohort
-            && self.bustle.slips.line_is_empty()
+        if let CohortState::Claiming(seq) = self.cohort
+            && self.active.waiters.line_is_empty()
         {
             self.abandon(now, seq);
         }
     }
 
-    pub(super) fn forget_claim(&mut self, seq: u64) -> Option<Box<Claiming>> {
-        if self.cohort == Cohort::Claiming(seq) {
-            self.cohort = Cohort::Idle;
+    pub(super) fn forget_claim(&mut self, seq: u64) -> Option<Box<PendingClaim>> {
+        if self.cohort == CohortState::Claiming(seq) {
+            self.cohort = CohortState::Idle;
         }
-        let claim = self.bustle.claims.remove(&seq);
-        self.bustle.orphans -= usize::from(claim.as_ref().is_some_and(|claim| claim.taker == Taker::Nobody));
+        let claim = self.active.claims.remove(&seq);
+        self.active.orphans -= usize::from(claim.as_ref().is_some_and(|claim| claim.recipient == Recipient::Nobody));
         claim
     }
 
-    pub(super) fn taker(&self, claim: &Claiming) -> Option<Slip> {
-        match claim.taker {
-            Taker::Cohort => self.bustle.slips.head(),
-            Taker::Slip(slip) | Taker::Upgrade(slip, _) => Some(slip),
-            Taker::Regain(..) | Taker::Nobody => None,
+    pub(super) fn recipient(&self, claim: &PendingClaim) -> Option<WaiterId> {
+        match claim.recipient {
+            Recipient::Cohort => self.active.waiters.head(),
+            Recipient::Waiter(waiter) | Recipient::Upgrade(waiter, _) => Some(waiter),
+            Recipient::Regain(..) | Recipient::Nobody => None,
         }
     }
 
-    fn taker_gone(&self, seq: u64) -> bool {
-        self.bustle.claims.get(&seq).is_some_and(|claim| self.taker(claim).is_none())
+    fn recipient_gone(&self, seq: u64) -> bool {
+        self.active.claims.get(&seq).is_some_and(|claim| self.recipient(claim).is_none())
     }
 }
 
@@ -775,7 +790,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_thread_gives_back_is_small() {
-        assert!(size_of::<Claiming>() <= 104, "{} bytes", size_of::<Claiming>());
+    fn pending_claim_is_small_enough_to_free_on_another_thread() {
+        assert!(size_of::<PendingClaim>() <= 104, "{} bytes", size_of::<PendingClaim>());
     }
 }

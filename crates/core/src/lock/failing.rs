@@ -1,8 +1,8 @@
-//! Claims that come to nothing: nobody wants them any more, or the store failed, for a moment or for too long.
+//! A store that fails: for a moment, so that claims are made again after a pause; or for too long, so that waits end.
 //!
-//! Requests go by two connections, and each may fail while the other works. So it is written down of each [need](Need) of a waiter since
+//! Requests take two connections, and each may fail while the other works. So the machine notes for each [need](Need) of a waiter since
 //! when it fails. Invariant: a need that has failed for [`unavailable_after`](super::Settings::unavailable_after) ends the waits that
-//! rest on it, whatever else the store answers meanwhile.
+//! depend on it, whatever else the store answers meanwhile.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::zoo::{self, Bug};
 
 use super::claim::Phase;
 use super::state::Stage;
-use super::{Cohort, Errand, Machine, Slip, Why};
+use super::{CohortState, Failure, Machine, RequestContext, WaiterId};
 
-/// What a waiter needs of the store.
+/// What a waiter needs from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// Answers to claims.
     Claims,
-    /// Answers to heartbeats, by the connection of renewals.
+    /// Answers to heartbeats, on the connection of renewals.
     Heartbeats,
     /// Grants that last until they are confirmed.
     Grants,
@@ -33,12 +33,12 @@ impl Need {
 /// A store in trouble, and when to try it again.
 #[derive(Debug)]
 pub(super) struct Failing {
-    /// Since when each need fails, if it does. One of them does.
+    /// Since when each need fails, if it does. At least one does.
     since: [Option<Moment>; Need::ALL.len()],
     attempt: u32,
     /// When to claim again.
     pub(super) retry_at: Option<Moment>,
-    /// What was said last.
+    /// The latest error.
     pub(super) error: StoreError,
 }
 
@@ -63,15 +63,15 @@ impl Failing {
         self.since.iter().all(Option::is_none)
     }
 
-    /// When something is to be done about it.
+    /// When to try again or to give up, whichever is first.
     pub(super) fn next(&self, patience: Duration) -> Moment {
         let give_up = self.since.iter().flatten().min().map_or(Moment::FAR, |since| *since + patience);
-        // A bug of the zoo: it is not noticed how long this goes on.
+        // With this bug nobody notices how long it lasts.
         let give_up = if zoo::has(Bug::NoRetry) { Moment::FAR } else { give_up };
         give_up.min(self.retry_at.unwrap_or(Moment::FAR))
     }
 
-    /// Takes out the needs that have failed for that long.
+    /// Takes out the needs that have failed for longer than `patience`.
     fn take_expired(&mut self, now: Moment, patience: Duration) -> Vec<Need> {
         let expired = |need: &Need| self.since[*need as usize].is_some_and(|since| since + patience <= now);
         let expired: Vec<Need> = Need::ALL.into_iter().filter(expired).collect();
@@ -83,27 +83,27 @@ impl Failing {
 impl Machine {
     // ---- The store fails ----
 
-    /// The store failed a request of `sent`: the next claim comes after a pause.
+    /// The store failed a request sent at `sent`: the next claim comes after a pause.
     pub(super) fn note_failure(&mut self, now: Moment, need: Need, sent: Moment, error: StoreError) {
-        let attempt = self.bustle.failing.as_ref().map_or(0, |failing| failing.attempt + 1);
+        let attempt = self.active.failing.as_ref().map_or(0, |failing| failing.attempt + 1);
         let pause = now + self.settings.backoff.delay(attempt, self.jitter.next());
-        self.call_back();
+        self.recall_held_back();
         let failing = self.note_failing(now, need, sent, error);
         failing.attempt = attempt;
         failing.retry_at = (!zoo::has(Bug::NoRetry)).then_some(pause);
     }
 
-    /// The store failed a request of `sent`, and nothing waits for a pause.
+    /// The store failed a request sent at `sent`. No claim has to pause for it.
     pub(super) fn note_failing(&mut self, now: Moment, need: Need, sent: Moment, error: StoreError) -> &mut Failing {
-        // Not longer ago than a request may take: before that it was this process that did not run.
+        // At most as long ago as a request may take. If it was sent earlier, this process did not run meanwhile.
         let since = sent.max(now - self.settings.response);
-        let failing = self.bustle.failing.get_or_insert_with(|| Box::new(Failing::new(error.clone())));
+        let failing = self.active.failing.get_or_insert_with(|| Box::new(Failing::new(error.clone())));
         failing.note(need, since);
         failing.error = error;
         failing
     }
 
-    /// Nobody knows how those stand who were asked after. The next heartbeat is due anyhow.
+    /// A heartbeat failed. The next one is scheduled already.
     pub(super) fn on_heartbeat_error(&mut self, now: Moment, sent: Moment, error: StoreError) {
         if !zoo::has(Bug::HeartbeatsMayFail) {
             self.note_failing(now, Need::Heartbeats, sent, error);
@@ -112,127 +112,132 @@ impl Machine {
 
     // ---- The store answers again ----
 
-    /// The store answered, and not by a failure: what that proves, and that claims need not wait for their pause.
-    pub(super) fn note_served(&mut self, now: Moment, errand: &Errand, body: &Body) {
-        // Looked at first: to write would make a bustle where there is none.
-        if self.bustle.failing.is_none() {
+    /// The store answered without an error: notes what that proves, and lets claims go without their pause.
+    pub(super) fn note_served(&mut self, now: Moment, context: &RequestContext, body: &Body) {
+        // Read first: writing would make an active state where there is none.
+        if self.active.failing.is_none() {
             return;
         }
-        let Some(failing) = &mut self.bustle.failing else { return };
+        let Some(failing) = &mut self.active.failing else { return };
         let is_late = matches!(body, Body::Verdict(Verdict::Refused(Refusal::Late { .. } | Refusal::Done)));
-        match errand {
-            Errand::Confirm { .. } | Errand::Renew { .. } | Errand::Heartbeat { .. } | Errand::Look { .. } => {
+        match context {
+            RequestContext::Confirm { .. }
+            | RequestContext::Renew { .. }
+            | RequestContext::Heartbeat { .. }
+            | RequestContext::Check { .. } => {
                 failing.cure(Need::Heartbeats);
             }
-            // Too late for the store: so is the next one, perhaps.
-            Errand::Claim { .. } if is_late => return,
-            Errand::Claim { .. } | Errand::Downgrade { .. } | Errand::Withdraw { .. } => failing.cure(Need::Claims),
-            // Where grants come to nothing, their releases are answered: that proves nothing.
-            Errand::Part { .. } if failing.fails(Need::Grants) => return,
-            // By either connection.
-            Errand::Part { .. } => {}
+            // It arrived too late: perhaps the next one does too.
+            RequestContext::Claim { .. } if is_late => return,
+            RequestContext::Claim { .. } | RequestContext::Downgrade { .. } | RequestContext::Withdraw { .. } => {
+                failing.cure(Need::Claims);
+            }
+            // Grants come to nothing, and the answers to their releases prove nothing.
+            RequestContext::Release { .. } if failing.fails(Need::Grants) => return,
+            // A release may take either connection, so it proves nothing about one of them.
+            RequestContext::Release { .. } => {}
         }
         if zoo::has(Bug::AnyAnswerForgives) {
             **failing = Failing::new(failing.error.clone());
         }
-        self.forgive();
+        self.clear_if_cured();
         self.retry(now);
     }
 
-    /// A hold has begun, or the store said that others stand in the way: what comes to nothing is not the grants.
+    /// A hold has begun, or the store named another holder: grants do not come to nothing.
     pub(super) fn note_progress(&mut self, now: Moment) {
-        if let Some(failing) = &mut self.bustle.failing {
+        if let Some(failing) = &mut self.active.failing {
             failing.cure(Need::Grants);
-            self.forgive();
-            // Whoever else waits for the pause would find nobody to end it.
+            self.clear_if_cured();
+            // Other waiters still wait for the pause, and nothing else would end it.
             self.retry(now);
         }
     }
 
-    /// Whether the one in the way is a claim of ours: one that is not confirmed, or is given back and its release has not arrived.
+    /// Whether the blocker is a claim of this client: not confirmed yet, or its release has not arrived.
     pub(super) fn is_our_own(&self, queued: &Queued) -> bool {
         let Some(blocker) = &queued.blocker else { return false };
-        let parted = self.bustle.partings.iter().map(|(_, parting)| parting.id);
-        let claimed = self.bustle.claims.keys().map(|seq| self.client.holder(*seq));
-        parted.chain(claimed).any(|id| id.public() == blocker.holder)
+        let released = self.active.releases.iter().map(|(_, pending)| pending.id);
+        let claimed = self.active.claims.keys().map(|seq| self.client.holder(*seq));
+        released.chain(claimed).any(|id| id.public() == blocker.holder)
     }
 
-    /// Whoever comes now, and is alone, does not pay for what failed others before.
-    pub(super) fn begin_patience(&mut self) {
-        // Looked at first: to write would make a bustle where there is none.
-        if self.bustle.failing.is_some() && self.bustle.slips.is_empty() {
-            self.bustle.failing = None;
+    /// A new waiter that is alone does not suffer from earlier failures.
+    pub(super) fn forget_old_failures(&mut self) {
+        // Read first: writing would make an active state where there is none.
+        if self.active.failing.is_some() && self.active.waiters.is_empty() {
+            self.active.failing = None;
         }
     }
 
-    fn forgive(&mut self) {
-        self.bustle.failing.take_if(|failing| failing.is_over());
+    fn clear_if_cured(&mut self) {
+        self.active.failing.take_if(|failing| failing.is_over());
     }
 
-    /// Tries again for everybody who has no claim.
+    /// Claims for every waiter that has no claim.
     pub(super) fn retry(&mut self, now: Moment) {
-        if let Some(failing) = &mut self.bustle.failing {
+        if let Some(failing) = &mut self.active.failing {
             failing.retry_at = None;
         }
-        for slip in self.bustle.slips.unclaimed() {
-            self.claim_for(now, slip);
+        for waiter in self.active.waiters.unclaimed() {
+            self.claim_for(now, waiter);
         }
         self.advance(now);
-        if let Some(failing) = self.bustle.failing.as_mut().filter(|_| zoo::has(Bug::SpinningRetry)) {
+        if let Some(failing) = self.active.failing.as_mut().filter(|_| zoo::has(Bug::SpinningRetry)) {
             failing.retry_at = Some(now);
         }
     }
 
     // ---- The store fails for too long ----
 
-    /// Gives up on what has failed for too long, and tries again what is due.
+    /// Gives up what has failed for too long, and tries again what is due.
     pub(super) fn tend_failing(&mut self, now: Moment) {
         let patience = self.settings.unavailable_after;
-        let Some(failing) = self.bustle.failing.as_mut().filter(|failing| failing.next(patience) <= now) else {
+        let Some(failing) = self.active.failing.as_mut().filter(|failing| failing.next(patience) <= now) else {
             return;
         };
         let expired = failing.take_expired(now, patience);
         if !expired.is_empty() {
             let error = failing.error.clone();
-            self.forgive();
+            self.clear_if_cured();
             self.give_up(now, &expired, &error);
         }
-        if self.bustle.failing.as_ref().is_some_and(|failing| failing.retry_at.is_some_and(|at| at <= now)) {
+        if self.active.failing.as_ref().is_some_and(|failing| failing.retry_at.is_some_and(|at| at <= now)) {
             self.retry(now);
         }
     }
 
     fn give_up(&mut self, now: Moment, expired: &[Need], error: &StoreError) {
-        let why = || Why::Store(error.clone());
-        for slip in self.bustle.slips.waiting() {
-            let Some(needs) = self.needs(slip).filter(|needs| needs.iter().any(|need| expired.contains(need))) else {
+        let failure = || Failure::Store(error.clone());
+        for waiter in self.active.waiters.waiting() {
+            let Some(needs) = self.needs(waiter).filter(|needs| needs.iter().any(|need| expired.contains(need))) else {
                 continue;
             };
-            debug_assert!(!needs.is_empty(), "or it waits for nothing");
-            if let Some(Stage::Claimed(seq)) = self.bustle.slips.stage(slip) {
+            debug_assert!(!needs.is_empty(), "a waiter depends on something");
+            if let Some(Stage::Claimed(seq)) = self.active.waiters.stage(waiter) {
                 let seq = *seq;
                 if self.is_upgrade(seq) {
-                    self.withdraw(seq, why());
+                    self.withdraw(seq, failure());
                     continue;
                 }
                 self.abandon(now, seq);
             }
-            self.fail(slip, why());
+            self.fail(waiter, failure());
         }
         self.line_shrank(now);
     }
 
-    /// What the next thing that happens to a waiter rests on; `None` if that is not the store.
-    fn needs(&self, slip: Slip) -> Option<&'static [Need]> {
+    /// What a waiter needs next; `None` if it depends on nothing in the store.
+    fn needs(&self, waiter: WaiterId) -> Option<&'static [Need]> {
         const TO_CLAIM: Option<&[Need]> = Some(&[Need::Claims, Need::Grants]);
-        let seq = match (self.bustle.slips.stage(slip)?, self.cohort) {
-            (Stage::Unclaimed, _) | (Stage::InLine, Cohort::Idle) => return TO_CLAIM,
+        let seq = match (self.active.waiters.stage(waiter)?, self.cohort) {
+            (Stage::Unclaimed, _) | (Stage::InLine, CohortState::Idle) => return TO_CLAIM,
             (Stage::Claimed(seq), _) => *seq,
-            (Stage::InLine, Cohort::Claiming(seq)) => seq,
+            (Stage::InLine, CohortState::Claiming(seq)) => seq,
             _ => return None,
         };
-        match self.bustle.claims.get(&seq)?.phase {
-            // The answer to its claim, or to its withdrawal, ends an upgrade in any case.
+        match self.active.claims.get(&seq)?.phase {
+            // An upgrade ends with the answer to its claim or to its withdrawal in any case.
             Phase::New | Phase::Sent if self.is_upgrade(seq) => None,
             Phase::New | Phase::Sent => TO_CLAIM,
             Phase::Queued { .. } | Phase::Confirming => Some(&[Need::Heartbeats, Need::Grants]),
@@ -240,10 +245,10 @@ impl Machine {
         }
     }
 
-    /// What the store said last, if what a waiter needs of it fails.
-    pub(super) fn trouble_of(&self, slip: Slip) -> Option<StoreError> {
-        let failing = self.bustle.failing.as_ref()?;
-        let concerned = self.needs(slip)?.iter().any(|need| failing.fails(*need));
+    /// The latest error, if what a waiter needs fails.
+    pub(super) fn trouble_of(&self, waiter: WaiterId) -> Option<StoreError> {
+        let failing = self.active.failing.as_ref()?;
+        let concerned = self.needs(waiter)?.iter().any(|need| failing.fails(*need));
         concerned.then(|| failing.error.clone())
     }
 }

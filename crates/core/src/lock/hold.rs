@@ -6,36 +6,36 @@
 //! | re-entry | who is inside, and who would wait for itself |
 //! | renewals | the lease is renewed, doubted, or given up when its time is over |
 //! | checks | what the watchdog finds |
-//! | alerts | what takes longer than somebody allowed: told once each |
+//! | alerts | what takes longer than its limit; each is raised once |
 //! | loss | the guard is told, and the local line claims anew |
 //! | recovery | what is done about a lost hold |
 //!
 //! How a hold ends by a release, or goes to the next local waiter, is in [`release`](super::release).
 //!
 //! # Checks
-//! Once in a period the watchdog calls [`Machine::handle_round`]. A look is a heartbeat that names the id of a hold: the store says what
-//! it knows of it and changes nothing.
+//! Once in a period the watchdog calls [`Machine::handle_tick`]. A check is a heartbeat that names the id of a hold: the store says what
+//! it knows of the hold and changes nothing.
 //!
 //! | finding | what is done about it |
 //! |---|---|
-//! | a renewal overdue or failing | caught up with; the next confirmation says that it worked |
-//! | a record without us | lost; [recovered](super::Recovery) as the hold wants it, unless it was revoked |
-//! | a lease end that does not fit | the nearer end is believed, and the hold renewed at once |
-//! | a holder that ended, stands still, or holds for too long | lost; recovered as the hold wants it, but never taken again |
+//! | a renewal is overdue or failing | it is tried again; the next confirmation says that this worked |
+//! | the record does not name the hold | lost; [recovered](super::Recovery) as its ask says, unless it was revoked |
+//! | the lease end is wrong | the earlier end is believed, and the hold is renewed at once |
+//! | its holder ended, makes no progress, or holds for too long | lost; recovered as its ask says, but never taken again |
 //!
 //! # Recovery
 //! | lost because | `Notify` | `Release` | `Reacquire` |
 //! |---|---|---|---|
 //! | expired, unreachable | told | told, released in the store | told, taken again if nobody had it since |
 //! | gone from the store | told | told | told, taken again if nobody had it since |
-//! | its holder ended, stands still, held for too long; revoked | told | told, released in the store | told |
+//! | its holder ended, made no progress, held for too long; revoked | told | told, released in the store | told |
 //! | revoked, and ended in the store | told | told | told |
 //! | shut down | told, released in the store | the same | the same |
 //!
-//! The proof is the store's: the claim is granted only as the successor of our own stamp, and not if that was revoked. In the
-//! same request the old hold is released, should the store still have it; the request is sent again until it is answered,
-//! with the same id, so that a lost answer is found and not overtaken. What happens to the hold meanwhile (a revocation, the
-//! end of its task) ends the attempt. Renewals that are used up are no reason to take it again, and stay used up.
+//! "Told" means that the guard is told. The store proves that nobody had it since: it grants the claim only if our own stamp is still the
+//! last one of the record and was not revoked. The same request releases the old hold, if the store still has it. The request is sent
+//! again with the same id until it is answered, so a lost answer is found again. A revocation or the end of its task ends the attempt.
+//! A hold whose renewals are used up is not taken again; renewals that were used stay used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,59 +44,60 @@ use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
 use crate::op::{Blocker, Downgraded, Grant, Patience, Refusal, Renewal, Standing, Verdict};
-use crate::renewal::{Due, Loss, Renewal as Keeping, State as Health};
+use crate::renewal::{Due, Health, LeaseTracker, Loss};
 use crate::store::StoreError;
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
-use super::claim::{Claiming, Landing, Taker, Wish};
-use super::state::{Bustle, HoldKey, KnownRun, Stage};
+use super::claim::{ClaimSpec, IncomingGrant, PendingClaim, Recipient};
+use super::state::{Active, KnownRun, Stage};
 use super::{
-    Ask, Cohort, Event, Finding, Grip, HoldState, How, Lane, LossReason, Lost, Machine, Outcome, OwnerId, Recovery,
-    Settings, Slip, Todo, Vigil, Why, Word,
+    Ask, CohortState, ConnectionKind, Event, Failure, Finding, HoldKey, HoldLimits, HoldState, How, LossReason, Lost,
+    Machine, OwnerId, Recovery, Settings, Todo, WaitOutcome, WaiterId, Word,
 };
 
-/// What a look at a record may be off by besides the drift of clocks and the time it takes.
+/// By how much a lease end may differ in a check, besides the drift of clocks and the time that the check takes.
 const JITTER: Duration = Duration::from_millis(100);
 
+/// Stands for the waiter of a hold that was picked up.
 const PICKED_UP: u32 = u32::MAX;
 
 /// One hold in the store and its use in this process.
 #[derive(Debug)]
 pub(super) struct Hold {
-    /// Its number among the holds of this lock, given by [`Holds`](super::holds::Holds).
-    pub(super) born: u32,
-    /// Which of the client's claims it was.
+    /// Part of its key, given by [`Holds`](super::state::Holds).
+    pub(super) generation: u32,
+    /// The number of its claim.
     pub(super) seq: u64,
-    /// What the store knows it by: derived once, and needed for every renewal.
+    /// Its id in the store. Derived once; every renewal needs it.
     pub(super) id: HolderId,
     pub(super) stamp: Stamp,
     pub(super) local: u16,
     pub(super) mode: Mode,
     pub(super) word: Word,
     pub(super) owner: Option<OwnerId>,
-    pub(super) keeping: Keeping,
-    /// The place of the slip that it was granted to, until that is picked up; then [`PICKED_UP`].
+    pub(super) tracker: LeaseTracker,
+    /// The index of the waiter that it was granted to, until it is picked up; then [`PICKED_UP`].
     granted: u32,
     pub(super) since: Moment,
     pub(super) recovery: Recovery,
-    /// Time before the send of the last request whose answer named this hold.
+    /// When the latest request whose answer named this hold was sent.
     pub(super) seen: Moment,
-    /// When the store last started its lease by a renewal, as it said itself.
+    /// When the latest renewal started its lease, by the clock of the store.
     pub(super) started: LeaseTime,
-    /// Whether the watchdog has found something that a renewal repairs.
+    /// Whether the watchdog found something that the next renewal repairs.
     pub(super) repairing: bool,
     /// Whether the store has confirmed the full lease yet.
     pub(super) confirmed: bool,
     /// Whether a renewal that may confirm it is under way.
     pub(super) confirming: bool,
     pub(super) run: KnownRun,
-    /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
+    /// Whether the store has begun a new run since it last named this hold, and may have forgotten it.
     pub(super) doubted: bool,
-    /// Whether it was told that the hold is doubtful.
+    /// Whether the event that it is uncertain was raised.
     pub(super) uncertain: bool,
-    pub(super) rare: Option<Box<Rare>>,
+    pub(super) cold: Option<Box<ColdFields>>,
 }
 
 impl Hold {
@@ -105,7 +106,7 @@ impl Hold {
     }
 
     pub(super) fn lease(&self) -> Lease {
-        self.keeping.terms().lease()
+        self.tracker.terms().lease()
     }
 
     pub(super) fn state(&self, now: Moment) -> HoldState {
@@ -115,7 +116,7 @@ impl Hold {
         if zoo::has(Bug::NeverLost) {
             return HoldState::Held { until: Moment::FAR };
         }
-        match self.keeping.state(now) {
+        match self.tracker.state(now) {
             Health::Held { until } if self.doubted => HoldState::Uncertain { until },
             Health::Held { until } => HoldState::Held { until },
             Health::Uncertain { until } => HoldState::Uncertain { until },
@@ -127,29 +128,30 @@ impl Hold {
         !self.is_live() || self.deadline() <= now
     }
 
-    /// Whether it was not told that it is lost.
+    /// Whether its loss was not declared.
     pub(super) fn is_live(&self) -> bool {
         self.loss().is_none()
     }
 
-    /// Why it was lost, if that was told.
+    /// Why it was lost, if its loss was declared.
     pub(super) fn loss(&self) -> Option<&LossReason> {
-        self.rare.as_ref()?.loss.as_ref()
+        self.cold.as_ref()?.loss.as_ref()
     }
 
-    /// Whether the store has nothing of it that could be released: it does not know it, or it was released already.
-    pub(super) fn left_nothing(&self) -> bool {
-        let ended = |rare: &Rare| rare.ended || matches!(rare.loss, Some(LossReason::Gone | LossReason::Shutdown));
-        self.rare.as_deref().is_some_and(ended)
+    /// Whether the store has nothing to release: it does not know the hold, or has released it already.
+    pub(super) fn nothing_to_release(&self) -> bool {
+        let ended =
+            |cold: &ColdFields| cold.ended || matches!(cold.loss, Some(LossReason::Gone | LossReason::Shutdown));
+        self.cold.as_deref().is_some_and(ended)
     }
 
-    /// A lease that was to end and has ended.
+    /// Whether its lease ended as planned: its renewals were used up.
     fn ended_as_agreed(&self, reason: &LossReason) -> bool {
-        *reason == LossReason::Expired && self.keeping.is_exhausted()
+        *reason == LossReason::Expired && self.tracker.is_exhausted()
     }
 
     pub(super) fn deadline(&self) -> Moment {
-        self.keeping.deadline()
+        self.tracker.deadline()
     }
 
     /// When something must be done about this hold.
@@ -158,32 +160,33 @@ impl Hold {
             return Moment::FAR;
         }
         let overdue = self.max_hold().map_or(Moment::FAR, |max| self.since + max);
-        self.keeping.next().at().min(overdue).min(self.pick_by(settings))
+        self.tracker.next().at().min(overdue).min(self.pick_by(settings))
     }
 
+    /// The not-after of its claim, if that is not answered yet.
     pub(super) fn unanswered(&self) -> Option<LeaseTime> {
-        self.rare.as_ref()?.unanswered
+        self.cold.as_ref()?.unanswered
     }
 
-    /// The answer to its acquire is there.
+    /// The claim that it came from is answered.
     pub(super) fn note_answered(&mut self) {
-        if let Some(rare) = &mut self.rare {
-            rare.unanswered = None;
-            self.rare.take_if(|rare| rare.is_common());
+        if let Some(cold) = &mut self.cold {
+            cold.unanswered = None;
+            self.cold.take_if(|cold| cold.is_empty());
         }
     }
 
     // ---- Its guard ----
 
     /// Hands the hold to a waiter.
-    fn assign(&mut self, now: Moment, slip: Slip, ask: &Ask) {
+    fn assign(&mut self, now: Moment, waiter: WaiterId, ask: &Ask) {
         self.word = Word::locked();
         self.owner = ask.owner;
         self.since = now;
         self.forget_origin();
-        self.set_care(Care::of(now, ask));
+        self.set_watch(HoldWatch::of(now, ask));
         self.recovery = ask.recovery;
-        self.granted = slip.index;
+        self.granted = waiter.index;
     }
 
     pub(super) fn pick_up(&mut self) {
@@ -194,136 +197,139 @@ impl Hold {
         self.granted == PICKED_UP
     }
 
-    /// By when it should be picked up; [`FAR`](Moment::FAR) once it was.
+    /// When it must be picked up at the latest; [`FAR`](Moment::FAR) once it was.
     fn pick_by(&self, settings: &Settings) -> Moment {
         if self.is_picked_up() { Moment::FAR } else { self.since + settings.window_of(self.lease()) }
     }
 
-    /// The token that its guard was given first; it may have been exchanged or taken again since.
+    /// The token that its guard was given first. The hold may have been exchanged or taken again since.
     fn origin(&self) -> Token {
-        self.rare.as_ref().and_then(|rare| rare.origin).unwrap_or_else(|| self.token())
+        self.cold.as_ref().and_then(|cold| cold.origin).unwrap_or_else(|| self.token())
     }
 
     /// Whether its guard was given this token.
     #[inline]
     pub(super) fn is_of(&self, token: Token) -> bool {
         let latest = self.token();
-        match &self.rare {
+        match &self.cold {
             None => token == latest,
             Some(_) => self.origin() <= token && token <= latest,
         }
     }
 
-    /// Its guard keeps the token that it was given, whatever the hold has from now on.
+    /// Its guard keeps the token that it was given first, whatever token the hold has from now on.
     fn keep_origin(&mut self, origin: Token) {
-        self.rare_mut().origin = Some(origin);
+        self.cold_mut().origin = Some(origin);
     }
 
-    /// A new guard comes: the token that another was given counts no more.
+    /// It has a new guard: the token of the earlier one no longer counts.
     fn forget_origin(&mut self) {
-        if let Some(rare) = &mut self.rare {
-            rare.origin = None;
+        if let Some(cold) = &mut self.cold {
+            cold.origin = None;
         }
     }
 
-    // ---- What it hardly ever has ----
+    // ---- Cold fields ----
 
-    fn rare_mut(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+    fn cold_mut(&mut self) -> &mut ColdFields {
+        self.cold.get_or_insert_default()
     }
 
-    pub(super) fn care(&self) -> Option<&Care> {
-        self.rare.as_ref()?.care.as_ref()
+    pub(super) fn watch(&self) -> Option<&HoldWatch> {
+        self.cold.as_ref()?.watch.as_ref()
     }
 
-    pub(super) fn care_mut(&mut self) -> Option<&mut Care> {
-        self.rare.as_mut()?.care.as_mut()
+    pub(super) fn watch_mut(&mut self) -> Option<&mut HoldWatch> {
+        self.cold.as_mut()?.watch.as_mut()
     }
 
-    fn take_care(&mut self) -> Option<Care> {
-        self.rare.as_mut()?.care.take()
+    fn take_watch(&mut self) -> Option<HoldWatch> {
+        self.cold.as_mut()?.watch.take()
     }
 
-    fn set_care(&mut self, care: Option<Care>) {
-        if care.is_some() || self.rare.is_some() {
-            self.rare_mut().care = care;
-            self.rare.take_if(|rare| rare.is_common());
+    fn set_watch(&mut self, watch: Option<HoldWatch>) {
+        if watch.is_some() || self.cold.is_some() {
+            self.cold_mut().watch = watch;
+            self.cold.take_if(|cold| cold.is_empty());
         }
     }
 
-    fn vigil(&self) -> Option<&Vigil> {
-        self.care()?.vigil.as_deref()
+    fn limits(&self) -> Option<&HoldLimits> {
+        self.watch()?.limits.as_deref()
     }
 
     fn max_hold(&self) -> Option<Duration> {
-        self.vigil()?.max_hold
+        self.limits()?.max_hold
     }
 
     fn stands_still(&self, now: Moment) -> bool {
-        let within = self.vigil().and_then(|vigil| vigil.progress);
-        within.zip(self.care()).is_some_and(|(within, care)| now.since(care.progressed) > within)
+        let within = self.limits().and_then(|limits| limits.progress);
+        within.zip(self.watch()).is_some_and(|(within, watch)| now.since(watch.progressed) > within)
     }
 }
 
+/// What hardly any hold has, in a box of its own: very many holds do not carry the space for it.
 #[derive(Debug, Default)]
-pub(super) struct Rare {
+pub(super) struct ColdFields {
     /// Why it is lost.
     pub(super) loss: Option<LossReason>,
-    /// Whether the store has said that it was revoked and has ended: there is nothing to release.
+    /// Whether the store said that it was revoked and has ended: there is nothing to release.
     pub(super) ended: bool,
-    pub(super) care: Option<Care>,
-    /// Not-after of an acquire whose answer is still out: a push overtook it.
+    pub(super) watch: Option<HoldWatch>,
+    /// The not-after of its claim, if a push overtook the answer to it.
     unanswered: Option<LeaseTime>,
-    /// The token that its guard was given first, if it was exchanged or taken again since. It has no other guard after that.
+    /// The token that its guard was given first, if the hold was exchanged or taken again since.
     origin: Option<Token>,
 }
 
-impl Rare {
-    /// Of a claim whose answer is still out.
+impl ColdFields {
+    /// For a hold whose claim is not answered yet.
     pub(super) fn unanswered(not_after: LeaseTime) -> Box<Self> {
         Box::new(Self { unanswered: Some(not_after), ..Self::default() })
     }
 
-    fn is_common(&self) -> bool {
-        let Self { loss, ended, care, unanswered, origin } = self;
-        loss.is_none() && !ended && care.is_none() && unanswered.is_none() && origin.is_none()
+    fn is_empty(&self) -> bool {
+        let Self { loss, ended, watch, unanswered, origin } = self;
+        loss.is_none() && !ended && watch.is_none() && unanswered.is_none() && origin.is_none()
     }
 }
 
-/// What a hold needs to be watched for besides its lease; most need none of it.
+/// What is watched of a hold besides its lease. Most holds have none.
 #[derive(Debug)]
-pub(super) struct Care {
-    pub(super) vigil: Option<Arc<Vigil>>,
+pub(super) struct HoldWatch {
+    pub(super) limits: Option<Arc<HoldLimits>>,
+    /// When its holder last made progress.
     pub(super) progressed: Moment,
-    /// Whether it was lost, and is being taken again.
+    /// Whether it was lost and is being taken again.
     pub(super) regaining: bool,
     pub(super) alerted: Alerted,
 }
 
-impl Care {
+impl HoldWatch {
     pub(super) fn of(now: Moment, ask: &Ask) -> Option<Self> {
-        if ask.vigil.is_none() && ask.recovery != Recovery::Reacquire {
+        if ask.limits.is_none() && ask.recovery != Recovery::Reacquire {
             return None;
         }
-        let (vigil, alerted) = (ask.vigil.clone(), Alerted::default());
-        Some(Self { vigil, progressed: now, regaining: false, alerted })
+        let (limits, alerted) = (ask.limits.clone(), Alerted::default());
+        Some(Self { limits, progressed: now, regaining: false, alerted })
     }
 }
 
-/// What was told of a hold already.
+/// The alerts that were raised already.
 #[derive(Debug, Default)]
 pub(super) struct Alerted {
     hold: bool,
     renewal: bool,
 }
 
-/// A hold's care, and what is watched for it, if anything is.
-fn watched(hold: &mut Hold) -> Option<(&mut Care, Vigil)> {
-    let care = hold.care_mut()?;
-    let vigil = care.vigil.as_deref().copied()?;
-    Some((care, vigil))
+/// What is watched of a hold, and its limits, if it has any.
+fn watched(hold: &mut Hold) -> Option<(&mut HoldWatch, HoldLimits)> {
+    let watch = hold.watch_mut()?;
+    let limits = watch.limits.as_deref().copied()?;
+    Some((watch, limits))
 }
 
+/// From when a deadline counts: from the send of the request.
 pub(super) fn counted_from(now: Moment, sent: Moment) -> Moment {
     if zoo::has(Bug::DeadlineFromReply) { now } else { sent }
 }
@@ -338,11 +344,12 @@ impl From<Loss> for LossReason {
 }
 
 impl LossReason {
-    /// Whether the lease merely came to its end: nobody ended the hold on purpose.
+    /// Whether the lease merely ran out: nobody ended the hold on purpose.
     fn is_lapse(&self) -> bool {
         matches!(self, Self::Expired | Self::Unreachable | Self::Gone)
     }
 
+    /// Whether somebody ordered the end of the hold.
     fn is_order(&self) -> bool {
         matches!(self, Self::Revoked(_) | Self::Shutdown)
     }
@@ -352,110 +359,111 @@ impl Machine {
     // ---- Beginning ----
 
     /// Turns a claim into a hold and gives it to its waiter.
-    pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
-        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
-        let Some(claim) = self.bustle.claims.remove(&seq) else { return };
-        let fresh = self.fresh_hold(now, (seq, &claim), &ask, landing);
-        // Whoever was in the way has left it.
-        self.bustle.blocker = None;
-        if let Taker::Upgrade(_, grip) = claim.taker {
-            self.exchange(grip, fresh);
-            self.finish(slip, Outcome::Done);
+    pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, waiter: WaiterId, incoming: &IncomingGrant) {
+        let Some(ask) = self.active.waiters.ask(waiter).cloned() else { return };
+        let Some(claim) = self.active.claims.remove(&seq) else { return };
+        let fresh = self.fresh_hold(now, (seq, &claim), &ask, incoming);
+        // The blocker has left.
+        self.active.blocker = None;
+        if let Recipient::Upgrade(_, hold_key) = claim.recipient {
+            self.exchange(hold_key, fresh);
+            self.finish(waiter, WaitOutcome::Done);
             self.note_progress(now);
-            return self.attend(now, grip.0);
+            return self.tend_hold(now, hold_key);
         }
         let key = self.holds.insert(fresh);
-        if self.cohort == Cohort::Claiming(seq) {
-            self.cohort = Cohort::Holding(key);
+        if self.cohort == CohortState::Claiming(seq) {
+            self.cohort = CohortState::Holding(key);
             if claim.local == 0 {
-                let latest = self.bustle.slips.serial();
-                self.bustle.remote.begin(now, latest, landing.line);
+                let latest = self.active.waiters.serial();
+                self.active.remote.begin(now, latest, incoming.line);
             }
         }
-        self.give(now, key, slip, claim.how);
+        self.grant_to(now, key, waiter, claim.how);
         self.note_progress(now);
-        self.attend(now, key);
+        self.tend_hold(now, key);
     }
 
-    fn fresh_hold(&self, now: Moment, (seq, claim): (u64, &Claiming), ask: &Ask, landing: &Landing) -> Hold {
+    fn fresh_hold(&self, now: Moment, (seq, claim): (u64, &PendingClaim), ask: &Ask, incoming: &IncomingGrant) -> Hold {
         Hold {
-            born: 0,
+            generation: 0,
             seq,
             id: self.client.holder(seq),
-            stamp: landing.stamp,
+            stamp: incoming.stamp,
             local: claim.local,
             mode: claim.mode,
             word: Word::locked(),
             owner: ask.owner,
-            keeping: Keeping::new(ask.terms, counted_from(now, landing.sent), landing.remaining),
+            tracker: LeaseTracker::new(ask.terms, counted_from(now, incoming.sent), incoming.remaining),
             granted: PICKED_UP,
             since: now,
-            seen: landing.sent,
+            seen: incoming.sent,
             started: LeaseTime::ZERO,
             repairing: false,
             recovery: ask.recovery,
-            confirmed: landing.remaining >= ask.lease().length(),
+            confirmed: incoming.remaining >= ask.lease().length(),
             confirming: false,
-            run: claim.run.id().or(landing.pushed).into(),
+            run: claim.run.id().or(incoming.pushed).into(),
             doubted: false,
             uncertain: false,
-            rare: claim.run.id().is_none().then(|| Rare::unanswered(claim.not_after)),
+            cold: claim.run.id().is_none().then(|| ColdFields::unanswered(claim.not_after)),
         }
     }
 
-    /// An upgrade went through: the guard keeps its grip, the hold behind it is another.
-    fn exchange(&mut self, grip: Grip, fresh: Hold) {
-        if let Some(hold) = self.holds.get_mut(grip.0) {
-            let (born, word, owner, since) = (hold.born, hold.word, hold.owner, hold.since);
-            let (care, recovery, origin) = (hold.take_care(), hold.recovery, hold.origin());
-            *hold = Hold { born, word, owner, since, recovery, ..fresh };
-            hold.set_care(care);
+    /// An upgrade succeeded: the guard keeps its key, and another hold takes the place behind it.
+    fn exchange(&mut self, hold_key: HoldKey, fresh: Hold) {
+        if let Some(hold) = self.holds.get_mut(hold_key) {
+            let (generation, word, owner, since) = (hold.generation, hold.word, hold.owner, hold.since);
+            let (watch, recovery, origin) = (hold.take_watch(), hold.recovery, hold.origin());
+            *hold = Hold { generation, word, owner, since, recovery, ..fresh };
+            hold.set_watch(watch);
             hold.keep_origin(origin);
         }
     }
 
-    /// Gives a hold to a waiter, who has a claim window to pick it up.
-    pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
-        let Bustle { slips, waits, events, .. } = &mut *self.bustle;
-        let Some((ask, hold)) = slips.ask(slip).zip(self.holds.get_mut(key)) else { return };
-        let watched = ask.vigil.is_some();
-        hold.assign(now, slip, ask);
+    /// Grants a hold to a waiter, which has one claim window to pick it up.
+    pub(super) fn grant_to(&mut self, now: Moment, hold_key: HoldKey, waiter: WaiterId, how: How) {
+        let Active { waiters, waits, events, .. } = &mut *self.active;
+        let Some((ask, hold)) = waiters.ask(waiter).zip(self.holds.get_mut(hold_key)) else { return };
+        let watched = ask.limits.is_some();
+        hold.assign(now, waiter, ask);
         let token = hold.token();
-        waits.remove(&(ask.until, slip));
-        slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
-        events.push_back(Event::Ready(slip));
+        waits.remove(&(ask.until, waiter));
+        waiters.set(waiter, Stage::Ready(WaitOutcome::Granted { hold_key, token, how }));
+        events.push_back(Event::Ready(waiter));
         if watched {
-            self.alert_wait(now, slip);
+            self.alert_wait(now, waiter);
         }
     }
 
-    /// The slip that a hold was granted to, if that is not picked up yet.
-    fn unpicked(&self, hold: &Hold) -> Option<Slip> {
-        if hold.is_picked_up() { None } else { self.bustle.slips.at(hold.granted) }
+    /// The waiter that a hold was granted to, if it is not picked up yet.
+    fn unpicked(&self, hold: &Hold) -> Option<WaiterId> {
+        if hold.is_picked_up() { None } else { self.active.waiters.at(hold.granted) }
     }
 
     // ---- Re-entry ----
 
-    /// Looks at the clock before an ask is judged: an ended hold is neither entered again nor in the way.
+    /// Declares holds lost whose time is over, before an ask is judged: they can neither be entered again nor block it.
     pub(super) fn notice_ends(&mut self, now: Moment, owner: Option<OwnerId>) {
-        let concerned =
-            |key: HoldKey, hold: &Hold| self.cohort == Cohort::Holding(key) || (owner.is_some() && hold.owner == owner);
+        let concerned = |key: HoldKey, hold: &Hold| {
+            self.cohort == CohortState::Holding(key) || (owner.is_some() && hold.owner == owner)
+        };
         let ended = |hold: &Hold| hold.is_live() && hold.deadline() <= now;
         let found = self.holds.iter().filter(|(key, hold)| ended(hold) && concerned(*key, hold));
         for key in found.map(|(key, _)| key).collect::<Vec<_>>() {
-            self.attend(now, key);
+            self.tend_hold(now, key);
         }
     }
 
-    /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
-    pub(super) fn waits_for_itself(&self, slip: Slip) -> bool {
-        let ask = self.bustle.slips.ask(slip);
+    /// Whether a queued waiter waits for its own owner: behind a writer that waits for another hold of that owner.
+    pub(super) fn waits_for_itself(&self, waiter: WaiterId) -> bool {
+        let ask = self.active.waiters.ask(waiter);
         let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
         let own = || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.is_live());
         match mode {
             Mode::Exclusive => false,
             Mode::Shared => own().next().is_some(),
-            // What it holds will not come back while it waits.
+            // The permits that the owner holds do not come back while it waits.
             Mode::Permits { count, of } => own().map(|hold| hold.mode.count()).sum::<u32>() + count.get() > of.get(),
         }
     }
@@ -468,78 +476,78 @@ impl Machine {
 
     // ---- Renewals ----
 
-    /// Looks after a hold: renews it, rotates it, or declares it lost.
-    pub(super) fn attend(&mut self, now: Moment, key: HoldKey) {
-        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.is_live()) else { return };
+    /// Does what is due for a hold: renews it, declares it lost, or takes it from a waiter that does not pick it up.
+    pub(super) fn tend_hold(&mut self, now: Moment, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.is_live()) else { return };
         if hold.max_hold().is_some_and(|max| hold.since + max <= now) {
-            return self.lose(now, Grip(key), LossReason::MaxHold);
+            return self.lose(now, hold_key, LossReason::MaxHold);
         }
-        match hold.keeping.due(now) {
+        match hold.tracker.due(now) {
             Due::Nothing => {}
             Due::Renew => {
                 if zoo::has(Bug::DeadlineAtSend) {
-                    hold.keeping.confirmed(now, now, hold.lease().length(), true);
+                    hold.tracker.confirmed(now, now, hold.lease().length(), true);
                 }
-                self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
+                self.active.todo.push_back(Todo::Renew(hold_key, None));
             }
-            Due::Lost(loss) => return self.lose(now, Grip(key), loss.into()),
+            Due::Lost(loss) => return self.lose(now, hold_key, loss.into()),
         }
-        self.note_doubt(now, key);
-        let late = self.holds.get(key).filter(|hold| hold.pick_by(&self.settings) <= now);
-        if let Some(slip) = late.and_then(|hold| self.unpicked(hold)) {
-            self.rotate(now, key, slip);
+        self.note_doubt(now, hold_key);
+        let late = self.holds.get(hold_key).filter(|hold| hold.pick_by(&self.settings) <= now);
+        if let Some(waiter) = late.and_then(|hold| self.unpicked(hold)) {
+            self.requeue_unpicked(now, hold_key, waiter);
         }
     }
 
-    /// `at` is the store's own time of the answer.
+    /// The answer to a renewal; `at` is its time by the clock of the store.
     pub(super) fn on_renewal(
         &mut self,
         (now, at): (Moment, LeaseTime),
-        (grip, seq, sent): (Grip, u64, Moment),
-        slip: Option<Slip>,
+        (hold_key, seq, sent): (HoldKey, u64, Moment),
+        waiter: Option<WaiterId>,
         renewal: Renewal,
     ) {
         let same = |hold: &Hold| hold.seq == seq || zoo::has(Bug::RenewalOfAnother);
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| same(hold) && hold.is_live()) else {
-            let known = self.holds.get(grip.0).filter(|hold| hold.seq == seq);
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| same(hold) && hold.is_live()) else {
+            let known = self.holds.get(hold_key).filter(|hold| hold.seq == seq);
             let reason = known.and_then(|hold| hold.loss().cloned()).unwrap_or(LossReason::Gone);
-            // Its guard may have left meanwhile, and the next one waits for this answer.
+            // Its guard may have left meanwhile, and the next waiter waits for this answer.
             self.on_confirmed(now, seq, sent, renewal);
-            return self.tell_renewer(slip, Why::Lost(reason).into());
+            return self.tell_renewer(waiter, Failure::Lost(reason).into());
         };
         match renewal {
             Renewal::Renewed { remaining, line, .. } => {
                 let counts = std::mem::replace(&mut hold.confirmed, true);
-                let late = hold.keeping.late(now);
-                self.alert_renewal(now, grip);
-                self.end_renewal_alert(grip);
-                let Some(hold) = self.holds.get_mut(grip.0) else { return };
+                let late = hold.tracker.late(now);
+                self.alert_renewal(now, hold_key);
+                self.end_renewal_alert(hold_key);
+                let Some(hold) = self.holds.get_mut(hold_key) else { return };
                 (hold.doubted, hold.uncertain, hold.confirming) = (false, false, false);
                 (hold.seen, hold.started) = (hold.seen.max(sent), at);
-                hold.keeping.confirmed(now, counted_from(now, sent), remaining, counts);
-                if self.cohort == Cohort::Holding(grip.0) {
-                    self.learn(now, sent, line);
+                hold.tracker.confirmed(now, counted_from(now, sent), remaining, counts);
+                if self.cohort == CohortState::Holding(hold_key) {
+                    self.note_line(now, sent, line);
                 }
                 if counts {
-                    self.bustle.events.push_back(Event::Renewed { grip, late });
+                    self.active.events.push_back(Event::Renewed { hold_key, late });
                 }
-                self.note_repaired(grip, true);
-                self.tell_renewer(slip, Outcome::Done);
+                self.note_repaired(hold_key, true);
+                self.tell_renewer(waiter, WaitOutcome::Done);
             }
             Renewal::Revoked { reason, remaining } => {
                 let reason = LossReason::Revoked(reason.into());
-                hold.rare_mut().ended = remaining.is_zero();
-                self.bustle.events.push_back(Event::RenewalFailed(grip));
-                self.lose(now, grip, reason.clone());
-                self.tell_renewer(slip, Why::Lost(reason).into());
+                hold.cold_mut().ended = remaining.is_zero();
+                self.active.events.push_back(Event::RenewalFailed(hold_key));
+                self.lose(now, hold_key, reason.clone());
+                self.tell_renewer(waiter, Failure::Lost(reason).into());
             }
             Renewal::NotHolder => {
-                if self.upgrade_of(grip).is_some_and(|seq| self.confirm_upgrade(seq)) {
-                    return self.tell_renewer(slip, Outcome::Done);
+                if self.upgrade_of(hold_key).is_some_and(|seq| self.confirm_upgrade(seq)) {
+                    return self.tell_renewer(waiter, WaitOutcome::Done);
                 }
-                self.bustle.events.push_back(Event::RenewalFailed(grip));
-                self.lose(now, grip, LossReason::Gone);
-                self.tell_renewer(slip, Why::Lost(LossReason::Gone).into());
+                self.active.events.push_back(Event::RenewalFailed(hold_key));
+                self.lose(now, hold_key, LossReason::Gone);
+                self.tell_renewer(waiter, Failure::Lost(LossReason::Gone).into());
             }
         }
     }
@@ -547,154 +555,161 @@ impl Machine {
     pub(super) fn on_renewal_error(
         &mut self,
         now: Moment,
-        hold: (Grip, u64, Moment),
-        slip: Option<Slip>,
+        hold: (HoldKey, u64, Moment),
+        waiter: Option<WaiterId>,
         error: StoreError,
     ) {
-        let (grip, seq, sent) = hold;
+        let (hold_key, seq, sent) = hold;
         if self.is_confirming(seq) {
             self.on_claim_error(now, seq, error.clone());
         }
-        if let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq) {
+        if let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.seq == seq) {
             hold.confirming = false;
-            hold.keeping.failed(now, sent);
-            self.bustle.events.push_back(Event::RenewalFailed(grip));
+            hold.tracker.failed(now, sent);
+            self.active.events.push_back(Event::RenewalFailed(hold_key));
         }
-        self.note_doubt(now, grip.0);
-        self.tell_renewer(slip, Why::Store(error).into());
+        self.note_doubt(now, hold_key);
+        self.tell_renewer(waiter, Failure::Store(error).into());
     }
 
-    fn tell_renewer(&mut self, slip: Option<Slip>, outcome: Outcome) {
-        if let Some(slip) = slip {
-            self.finish(slip, outcome);
+    fn tell_renewer(&mut self, waiter: Option<WaiterId>, outcome: WaitOutcome) {
+        if let Some(waiter) = waiter {
+            self.finish(waiter, outcome);
         }
     }
 
-    /// Tells once that a hold has become doubtful. One that nobody has seen yet is nobody's worry.
-    fn note_doubt(&mut self, now: Moment, key: HoldKey) {
-        let Some(hold) = self.holds.get_mut(key).filter(|hold| !hold.uncertain && hold.is_picked_up()) else {
+    /// Raises the event that a hold has become uncertain, once. A hold that nobody has picked up yet raises none.
+    fn note_doubt(&mut self, now: Moment, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| !hold.uncertain && hold.is_picked_up()) else {
             return;
         };
         if let HoldState::Uncertain { until } = hold.state(now) {
             hold.uncertain = true;
-            self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until });
+            self.active.events.push_back(Event::Uncertain { hold_key, until });
         }
     }
 
-    /// The store answered; if it is another life than the one that granted a hold, the hold must be confirmed.
-    pub(super) fn note_alive(&mut self, run: RunId) {
+    /// Notes the run of a store that answered. Holds that another run granted must be confirmed.
+    pub(super) fn note_run(&mut self, run: RunId) {
         for (key, hold) in self.holds.iter_mut() {
             let known = std::mem::replace(&mut hold.run, Some(run).into()).id();
             if known.is_some_and(|known| known != run) {
-                // The new run may have begun with what was before the last answer.
+                // The new run may have begun from a state before the latest answer.
                 (hold.doubted, hold.started) = (true, LeaseTime::ZERO);
                 let seen = hold.is_live() && hold.is_picked_up();
                 if seen && !std::mem::replace(&mut hold.uncertain, true) {
-                    self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
+                    self.active.events.push_back(Event::Uncertain { hold_key: key, until: hold.deadline() });
                 }
-                self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
+                self.active.todo.push_back(Todo::Renew(key, None));
             }
         }
     }
 
-    pub(super) fn on_downgraded(&mut self, now: Moment, grip: Grip, seq: u64, slip: Slip, answer: Downgraded) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq) else {
-            return self.fail(slip, Why::Lost(LossReason::Gone));
+    pub(super) fn on_downgraded(
+        &mut self,
+        now: Moment,
+        hold_key: HoldKey,
+        seq: u64,
+        waiter: WaiterId,
+        answer: Downgraded,
+    ) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.seq == seq) else {
+            return self.fail(waiter, Failure::Lost(LossReason::Gone));
         };
         if let Some(reason) = hold.loss().cloned() {
-            return self.fail(slip, Why::Lost(reason));
+            return self.fail(waiter, Failure::Lost(reason));
         }
         let reason = match answer {
             Downgraded::Shared(_) => {
                 hold.mode = Mode::Shared;
-                return self.finish(slip, Outcome::Done);
+                return self.finish(waiter, WaitOutcome::Done);
             }
             Downgraded::Revoked { reason } => {
-                hold.rare_mut().ended = true;
+                hold.cold_mut().ended = true;
                 LossReason::Revoked(reason.into())
             }
             Downgraded::Withdrawn | Downgraded::NotHolder => LossReason::Gone,
         };
-        self.lose(now, grip, reason.clone());
-        self.fail(slip, Why::Lost(reason));
+        self.lose(now, hold_key, reason.clone());
+        self.fail(waiter, Failure::Lost(reason));
     }
 
     // ---- Checks ----
 
-    pub(super) fn check(&mut self, now: Moment, key: HoldKey, period: Duration) {
-        let Some(hold) = self.holds.get_mut(key).filter(|hold| hold.is_picked_up()) else { return };
-        let (grip, token) = (Grip(key), hold.token());
+    pub(super) fn check_hold(&mut self, now: Moment, hold_key: HoldKey, period: Duration) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.is_picked_up()) else { return };
+        let token = hold.token();
         if hold.stands_still(now) {
-            return self.lose(now, grip, LossReason::NoProgress);
+            return self.lose(now, hold_key, LossReason::NoProgress);
         }
-        if let Some(overdue) = hold.keeping.overdue(now) {
+        if let Some(overdue) = hold.tracker.overdue(now) {
             hold.repairing = true;
-            self.bustle.events.push_back(Event::Found { grip, token, finding: Finding::Renewal { overdue } });
+            self.active.events.push_back(Event::Found { hold_key, token, finding: Finding::Renewal { overdue } });
         } else if now.since(hold.seen) >= period {
-            self.bustle.todo.push_back(Todo::Look(grip));
+            self.active.todo.push_back(Todo::Check(hold_key));
         }
-        self.alert_hold(now, grip);
-        self.alert_renewal(now, grip);
-        self.attend(now, key);
+        self.alert_hold(now, hold_key);
+        self.alert_renewal(now, hold_key);
+        self.tend_hold(now, hold_key);
     }
 
-    pub(super) fn on_look(
+    pub(super) fn on_check(
         &mut self,
         (now, at): (Moment, LeaseTime),
-        (grip, seq, sent): (Grip, u64, Moment),
+        (hold_key, seq, sent): (HoldKey, u64, Moment),
         standing: Option<&Standing>,
     ) {
-        let live = |hold: &Hold| hold.is_live() || zoo::has(Bug::LookRevives);
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.seq == seq && live(hold)) else { return };
+        let live = |hold: &Hold| hold.is_live() || zoo::has(Bug::CheckRevives);
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.seq == seq && live(hold)) else { return };
         match standing {
             Some(Standing::Granted(grant)) if grant.stamp == hold.stamp => {
-                if zoo::has(Bug::LookRevives) {
-                    hold.rare_mut().loss = None;
+                if zoo::has(Bug::CheckRevives) {
+                    hold.cold_mut().loss = None;
                 }
-                self.on_sight(now, grip, sent, grant);
+                self.on_record_seen(now, hold_key, sent, grant);
             }
             Some(Standing::Revoked { reason }) => {
                 let (reason, remaining) = (reason.clone(), Duration::ZERO);
-                self.on_renewal((now, at), (grip, seq, sent), None, Renewal::Revoked { reason, remaining });
+                self.on_renewal((now, at), (hold_key, seq, sent), None, Renewal::Revoked { reason, remaining });
             }
             Some(Standing::Granted(_) | Standing::Gone) => {
-                self.on_renewal((now, at), (grip, seq, sent), None, Renewal::NotHolder);
+                self.on_renewal((now, at), (hold_key, seq, sent), None, Renewal::NotHolder);
             }
             Some(Standing::Queued(_)) | None => {}
         }
     }
 
-    /// The record names us. Its lease end must be where the last answer put it.
-    fn on_sight(&mut self, now: Moment, grip: Grip, sent: Moment, grant: &Grant) {
+    /// The record names the hold. Its lease end must be where the latest answer put it.
+    fn on_record_seen(&mut self, now: Moment, hold_key: HoldKey, sent: Moment, grant: &Grant) {
         let (drift, response) = (self.settings.drift, self.settings.response);
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+        let Some(hold) = self.holds.get_mut(hold_key) else { return };
         if hold.seen >= sent {
-            // Overtaken by a renewal: this is how it stood before.
+            // A renewal overtook this check: it shows an earlier state.
             return;
         }
         hold.seen = sent;
         hold.doubted = false;
-        if zoo::has(Bug::LookMovesDeadline) {
-            hold.keeping.confirmed(now, now, grant.remaining, false);
+        if zoo::has(Bug::CheckMovesDeadline) {
+            hold.tracker.confirmed(now, now, grant.remaining, false);
         }
         let (end, believed) = (drift.deadline(sent, grant.remaining), hold.deadline());
         let margin = hold.lease().length().saturating_sub(drift.safe(hold.lease().length())) + JITTER;
         let nearer = believed.since(end) > margin + now.since(sent);
-        let further = end.since(believed) > margin + response && hold.keeping.is_settled();
+        let further = end.since(believed) > margin + response && hold.tracker.is_settled();
         if !nearer && !further {
             return;
         }
         let (remaining, expected) = (grant.remaining, believed.since(sent));
-        hold.keeping.look(sent, grant.remaining);
+        hold.tracker.correct_end(sent, grant.remaining);
         hold.repairing = true;
         let (token, finding) = (hold.token(), Finding::LeaseEnd { remaining, expected });
-        self.bustle.events.push_back(Event::Found { grip, token, finding });
-        self.attend(now, grip.0);
+        self.active.events.push_back(Event::Found { hold_key, token, finding });
+        self.tend_hold(now, hold_key);
     }
 
-    /// Says what a loss amounts to. Orders are no findings, and a lease that was to end has ended.
-    fn note_found(&mut self, grip: Grip, reason: &LossReason) {
-        let Some(hold) = self.holds.get(grip.0) else { return };
+    /// Raises the finding that a loss amounts to. The end of a lease as planned is none; nor are orders.
+    fn note_found(&mut self, hold_key: HoldKey, reason: &LossReason) {
+        let Some(hold) = self.holds.get(hold_key) else { return };
         let token = hold.token();
         let finding = match reason {
             reason if hold.ended_as_agreed(reason) => return,
@@ -705,127 +720,127 @@ impl Machine {
             }
             LossReason::Revoked(_) | LossReason::Shutdown => return,
         };
-        self.note_repaired(grip, false);
-        self.bustle.events.push_back(Event::Found { grip, token, finding });
+        self.note_repaired(hold_key, false);
+        self.active.events.push_back(Event::Found { hold_key, token, finding });
     }
 
-    /// A repair has come to its end, if one was under way.
-    fn note_repaired(&mut self, grip: Grip, worked: bool) {
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+    /// Ends a repair, if one is under way.
+    fn note_repaired(&mut self, hold_key: HoldKey, worked: bool) {
+        let Some(hold) = self.holds.get_mut(hold_key) else { return };
         if std::mem::take(&mut hold.repairing) {
             let token = hold.token();
-            self.bustle.events.push_back(Event::Recovered { grip, strategy: None, worked, token });
+            self.active.events.push_back(Event::Recovered { hold_key, strategy: None, worked, token });
         }
     }
 
     // ---- Alerts ----
 
-    pub(super) fn alert_hold(&mut self, now: Moment, grip: Grip) {
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+    pub(super) fn alert_hold(&mut self, now: Moment, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key) else { return };
         let (token, held) = (hold.token(), now.since(hold.since));
-        let Some((care, vigil)) = watched(hold) else { return };
-        if let Some(limit) = vigil.alert_hold.filter(|limit| held > *limit && !care.alerted.hold) {
-            care.alerted.hold = true;
-            self.bustle.events.push_back(Event::HeldLong { token, held, limit });
+        let Some((watch, limits)) = watched(hold) else { return };
+        if let Some(limit) = limits.alert_hold.filter(|limit| held > *limit && !watch.alerted.hold) {
+            watch.alerted.hold = true;
+            self.active.events.push_back(Event::HeldLong { token, held, limit });
         }
     }
 
-    /// Whether the renewal that is due has come too late, or is about to.
-    fn alert_renewal(&mut self, now: Moment, grip: Grip) {
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        let (token, late) = (hold.token(), hold.keeping.lateness(now));
-        let Some((care, vigil)) = watched(hold) else { return };
-        if let Some(limit) = vigil.alert_renewal.filter(|limit| late > *limit && !care.alerted.renewal) {
-            care.alerted.renewal = true;
-            self.bustle.events.push_back(Event::RenewedLong { token, late, limit });
+    /// Raises an alert if the renewal that is due is too late.
+    fn alert_renewal(&mut self, now: Moment, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key) else { return };
+        let (token, late) = (hold.token(), hold.tracker.lateness(now));
+        let Some((watch, limits)) = watched(hold) else { return };
+        if let Some(limit) = limits.alert_renewal.filter(|limit| late > *limit && !watch.alerted.renewal) {
+            watch.alerted.renewal = true;
+            self.active.events.push_back(Event::RenewedLong { token, late, limit });
         }
     }
 
-    /// The renewal came: the next one is judged anew.
-    fn end_renewal_alert(&mut self, grip: Grip) {
-        if let Some(care) = self.holds.get_mut(grip.0).and_then(|hold| hold.care_mut()) {
-            care.alerted.renewal = false;
+    /// The renewal came: the next one may raise an alert again.
+    fn end_renewal_alert(&mut self, hold_key: HoldKey) {
+        if let Some(watch) = self.holds.get_mut(hold_key).and_then(|hold| hold.watch_mut()) {
+            watch.alerted.renewal = false;
         }
     }
 
-    pub(super) fn alert_wait(&mut self, now: Moment, slip: Slip) {
-        let Some(ask) = self.bustle.slips.ask(slip) else { return };
-        let Some(vigil) = &ask.vigil else { return };
+    pub(super) fn alert_wait(&mut self, now: Moment, waiter: WaiterId) {
+        let Some(ask) = self.active.waiters.ask(waiter) else { return };
+        let Some(limits) = &ask.limits else { return };
         let waited = now.since(ask.since);
-        if let Some(limit) = vigil.alert_wait.filter(|limit| waited > *limit)
-            && self.bustle.slips.alert(slip)
+        if let Some(limit) = limits.alert_wait.filter(|limit| waited > *limit)
+            && self.active.waiters.alert(waiter)
         {
-            self.bustle.events.push_back(Event::WaitedLong { waited, limit });
+            self.active.events.push_back(Event::WaitedLong { waited, limit });
         }
     }
 
     // ---- Loss ----
 
-    /// A hold is gone without being released: tell its guards, and let the line claim anew.
-    pub(super) fn lose(&mut self, now: Moment, grip: Grip, reason: LossReason) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.is_live()) else {
-            return self.lose_for_good(grip, reason);
+    /// A hold is gone without being released: its guard is told, and the local line claims again.
+    pub(super) fn lose(&mut self, now: Moment, hold_key: HoldKey, reason: LossReason) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.is_live()) else {
+            return self.lose_for_good(hold_key, reason);
         };
-        hold.rare_mut().loss = Some(reason.clone());
+        hold.cold_mut().loss = Some(reason.clone());
         let picked_up = hold.is_picked_up();
         if picked_up {
-            self.note_found(grip, &reason);
+            self.note_found(hold_key, &reason);
         }
-        self.end_upgrade(now, grip, &reason);
-        let Some(hold) = self.holds.get(grip.0) else { return };
+        self.end_upgrade(now, hold_key, &reason);
+        let Some(hold) = self.holds.get(hold_key) else { return };
         if !picked_up {
-            // Nobody has it, and perhaps nobody wants it any more.
-            if let Some(slip) = self.unpicked(hold) {
-                self.return_to_wait(now, slip, grip);
+            // Nobody has picked it up, and perhaps nobody wants it any more.
+            if let Some(waiter) = self.unpicked(hold) {
+                self.return_to_wait(now, waiter, hold_key);
             }
         } else {
-            let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
-            self.bustle.events.push_back(Event::Lost(Box::new(lost)));
-            self.recover(now, grip, &reason);
+            let lost = Lost { hold_key, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
+            self.active.events.push_back(Event::Lost(Box::new(lost)));
+            self.recover(now, hold_key, &reason);
         }
-        if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
-            self.cohort = Cohort::Idle;
+        if self.cohort == CohortState::Holding(hold_key) && !zoo::has(Bug::LineBelievesInLostHold) {
+            self.cohort = CohortState::Idle;
             self.advance(now);
         }
     }
 
-    /// The store says that a hold was revoked and has ended. Nobody has to answer that.
-    pub(super) fn lose_revoked(&mut self, now: Moment, grip: Grip, reason: LossReason) {
-        if let Some(hold) = self.holds.get_mut(grip.0) {
-            hold.rare_mut().ended = true;
+    /// The store says that a hold was revoked and has ended. There is nothing to release.
+    pub(super) fn lose_revoked(&mut self, now: Moment, hold_key: HoldKey, reason: LossReason) {
+        if let Some(hold) = self.holds.get_mut(hold_key) {
+            hold.cold_mut().ended = true;
         }
-        self.lose(now, grip, reason);
+        self.lose(now, hold_key, reason);
     }
 
-    /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
-    pub(super) fn return_to_wait(&mut self, now: Moment, slip: Slip, grip: Grip) {
-        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
-        if !self.leave(grip)
-            && let Some(hold) = self.holds.remove(grip.0)
-            && !hold.left_nothing()
+    /// A grant that nobody picked up came to nothing: its waiter waits again, and the hold is dropped.
+    pub(super) fn return_to_wait(&mut self, now: Moment, waiter: WaiterId, hold_key: HoldKey) {
+        let Some(ask) = self.active.waiters.ask(waiter).cloned() else { return };
+        if !self.leave(hold_key)
+            && let Some(hold) = self.holds.remove(hold_key)
+            && !hold.nothing_to_release()
         {
-            self.part_hold(now, &hold, Lane::Renewals);
+            self.release_hold(now, &hold, ConnectionKind::Renewals);
         }
-        if self.cohort == Cohort::Holding(grip.0) {
-            self.cohort = Cohort::Idle;
+        if self.cohort == CohortState::Holding(hold_key) {
+            self.cohort = CohortState::Idle;
         }
         if self.closed {
-            return self.fail(slip, Why::Closed);
+            return self.fail(waiter, Failure::Closed);
         }
-        self.bustle.arm_wait(ask.until, slip);
+        self.active.arm_wait(ask.until, waiter);
         if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
-            self.bustle.slips.join(slip);
+            self.active.waiters.join(waiter);
             self.advance(now);
         } else {
-            self.claim_for(now, slip);
+            self.claim_for(now, waiter);
         }
     }
 
     // ---- Recovery ----
 
-    /// A hold was lost, and its guards are told.
-    fn recover(&mut self, now: Moment, grip: Grip, reason: &LossReason) {
-        let Some(hold) = self.holds.get(grip.0) else { return };
+    /// Recovers a lost hold as its ask says. Its guard was told.
+    fn recover(&mut self, now: Moment, hold_key: HoldKey, reason: &LossReason) {
+        let Some(hold) = self.holds.get(hold_key) else { return };
         let (token, quiet) = (hold.token(), reason.is_order() || hold.ended_as_agreed(reason));
         let against_will = match reason {
             LossReason::Revoked(_) => zoo::has(Bug::RegainAfterRevoke),
@@ -833,122 +848,131 @@ impl Machine {
             _ => false,
         };
         match hold.recovery {
-            Recovery::Reacquire if against_will => self.regain(now, grip),
-            Recovery::Release if !hold.left_nothing() => {
-                let key = self.part(now, hold.id, hold.unanswered(), hold.lease().length(), Lane::Renewals);
-                self.bustle.partings[key].recovers = (!quiet).then_some((grip, token));
+            Recovery::Reacquire if against_will => self.regain(now, hold_key),
+            Recovery::Release if !hold.nothing_to_release() => {
+                let key = self.release_in_store(
+                    now,
+                    hold.id,
+                    hold.unanswered(),
+                    hold.lease().length(),
+                    ConnectionKind::Renewals,
+                );
+                self.active.releases[key].recovers = (!quiet).then_some((hold_key, token));
             }
-            Recovery::Reacquire if reason.is_lapse() && !quiet && !self.closed => self.regain(now, grip),
+            Recovery::Reacquire if reason.is_lapse() && !quiet && !self.closed => self.regain(now, hold_key),
             _ if quiet => {}
-            _ => self.note_recovered(grip, Recovery::Notify, true, token),
+            _ => self.note_recovered(hold_key, Recovery::Notify, true, token),
         }
     }
 
-    fn note_recovered(&mut self, grip: Grip, strategy: Recovery, worked: bool, token: Token) {
-        self.bustle.events.push_back(Event::Recovered { grip, strategy: Some(strategy), worked, token });
+    fn note_recovered(&mut self, hold_key: HoldKey, strategy: Recovery, worked: bool, token: Token) {
+        self.active.events.push_back(Event::Recovered { hold_key, strategy: Some(strategy), worked, token });
     }
 
-    /// The release of a lost hold has come to its end.
-    pub(super) fn note_freed(&mut self, recovers: Option<(Grip, Token)>, worked: bool) {
-        if let Some((grip, token)) = recovers {
-            self.note_recovered(grip, Recovery::Release, worked, token);
+    /// The release of a lost hold has ended.
+    pub(super) fn note_recovery_released(&mut self, recovers: Option<(HoldKey, Token)>, worked: bool) {
+        if let Some((hold_key, token)) = recovers {
+            self.note_recovered(hold_key, Recovery::Release, worked, token);
         }
     }
 
-    fn regain(&mut self, now: Moment, grip: Grip) {
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
-        let Some(care) = hold.care_mut() else { return };
-        care.regaining = true;
+    /// Takes a lost hold again.
+    fn regain(&mut self, now: Moment, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key) else { return };
+        let Some(watch) = hold.watch_mut() else { return };
+        watch.regaining = true;
         let (id, unanswered, lease) = (hold.id, hold.unanswered(), hold.lease());
-        let taker = Taker::Regain(grip, hold.stamp);
-        let wish = Wish { mode: hold.mode, lease, fair: false, patience: Patience::Try };
-        let seq = self.insert_claim(now, taker, wish);
-        let key = self.part(now, id, unanswered, lease.length(), Lane::Renewals);
-        self.bustle.partings[key].again = Some(seq);
+        let recipient = Recipient::Regain(hold_key, hold.stamp);
+        let spec = ClaimSpec { mode: hold.mode, lease, fair: false, patience: Patience::Try };
+        let seq = self.insert_claim(now, recipient, spec);
+        let key = self.release_in_store(now, id, unanswered, lease.length(), ConnectionKind::Renewals);
+        self.active.releases[key].again = Some(seq);
     }
 
     /// Whether this claim takes a lost hold again.
     pub(super) fn is_regain(&self, seq: u64) -> bool {
-        matches!(self.bustle.claims.get(&seq).map(|claim| claim.taker), Some(Taker::Regain(..)))
+        matches!(self.active.claims.get(&seq).map(|claim| claim.recipient), Some(Recipient::Regain(..)))
     }
 
-    pub(super) fn on_regain(&mut self, now: Moment, seq: u64, grip: Grip, verdict: Verdict) {
+    pub(super) fn on_regain(&mut self, now: Moment, seq: u64, hold_key: HoldKey, verdict: Verdict) {
         let grant = match verdict {
             Verdict::Granted(grant) => grant,
             Verdict::Refused(Refusal::Revoked { reason }) => {
                 self.forget_claim(seq);
-                return self.lose_for_good(grip, LossReason::Revoked(reason.into()));
+                return self.lose_for_good(hold_key, LossReason::Revoked(reason.into()));
             }
             _ => {
                 self.forget_claim(seq);
-                return self.end_regain(grip);
+                return self.end_regain(hold_key);
             }
         };
-        let Some(claim) = self.bustle.claims.get(&seq) else { return };
+        let Some(claim) = self.active.claims.get(&seq) else { return };
         let in_time = self.settings.drift.deadline(claim.asked, grant.remaining) > now;
-        if !self.is_regaining(grip) || !in_time {
+        if !self.is_regaining(hold_key) || !in_time {
             self.abandon_granted(now, seq);
-            return self.end_regain(grip);
+            return self.end_regain(hold_key);
         }
-        self.regained(now, seq, grip, grant);
+        self.regained(now, seq, hold_key, grant);
     }
 
-    fn regained(&mut self, now: Moment, seq: u64, grip: Grip, grant: Grant) {
+    fn regained(&mut self, now: Moment, seq: u64, hold_key: HoldKey, grant: Grant) {
         let Some(claim) = self.forget_claim(seq) else { return };
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+        let Some(hold) = self.holds.get_mut(hold_key) else { return };
         let origin = hold.origin();
         (hold.seq, hold.id) = (seq, self.client.holder(seq));
         if !zoo::has(Bug::RegainKeepsToken) {
             (hold.stamp, hold.local) = (grant.stamp, 0);
         }
         let sent = if zoo::has(Bug::RegainFromReply) { now } else { claim.asked };
-        hold.keeping = Keeping::after(&hold.keeping, sent, grant.remaining);
+        hold.tracker = LeaseTracker::after(&hold.tracker, sent, grant.remaining);
         hold.confirmed = true;
         (hold.run, hold.seen, hold.started) = (claim.run, claim.asked, LeaseTime::ZERO);
         (hold.doubted, hold.uncertain) = (false, false);
-        if let Some(care) = hold.care_mut() {
-            care.regaining = false;
+        if let Some(watch) = hold.watch_mut() {
+            watch.regaining = false;
         }
-        hold.rare_mut().loss = None;
+        hold.cold_mut().loss = None;
         hold.note_answered();
         hold.keep_origin(origin);
         let token = hold.token();
-        self.note_recovered(grip, Recovery::Reacquire, true, token);
-        self.attend(now, grip.0);
+        self.note_recovered(hold_key, Recovery::Reacquire, true, token);
+        self.tend_hold(now, hold_key);
     }
 
-    /// What is to be sent once more may no longer be wanted: then only what came of it before is given back.
+    /// A release that takes a lost hold again is about to be sent. If that is no longer wanted, it only releases.
     pub(super) fn drop_unwanted_regain(&mut self, now: Moment, key: usize) {
-        let Some(seq) = self.bustle.partings.get(key).and_then(|parting| parting.again) else { return };
-        let Some(Taker::Regain(grip, _)) = self.bustle.claims.get(&seq).map(|claim| claim.taker) else { return };
-        if !self.is_regaining(grip) {
-            self.bustle.partings[key].again = None;
+        let Some(seq) = self.active.releases.get(key).and_then(|pending| pending.again) else { return };
+        let Some(Recipient::Regain(hold_key, _)) = self.active.claims.get(&seq).map(|claim| claim.recipient) else {
+            return;
+        };
+        if !self.is_regaining(hold_key) {
+            self.active.releases[key].again = None;
             self.abandon_granted(now, seq);
         }
     }
 
-    /// The store gave no answer until it no longer mattered, or one that trying again cannot help.
-    pub(super) fn on_regain_error(&mut self, seq: u64, grip: Grip) {
+    /// The attempt to take a hold again failed for good.
+    pub(super) fn on_regain_error(&mut self, seq: u64, hold_key: HoldKey) {
         self.forget_claim(seq);
-        self.end_regain(grip);
+        self.end_regain(hold_key);
     }
 
-    /// A hold that is being taken again is lost for another reason too: then it stays lost, for this one.
-    fn lose_for_good(&mut self, grip: Grip, reason: LossReason) {
-        if !reason.is_lapse() && self.is_regaining(grip) {
-            if let Some(hold) = self.holds.get_mut(grip.0) {
-                hold.rare_mut().loss = Some(reason);
+    /// A hold that is being taken again is lost for a second reason: then it stays lost, for that reason.
+    fn lose_for_good(&mut self, hold_key: HoldKey, reason: LossReason) {
+        if !reason.is_lapse() && self.is_regaining(hold_key) {
+            if let Some(hold) = self.holds.get_mut(hold_key) {
+                hold.cold_mut().loss = Some(reason);
             }
-            self.end_regain(grip);
+            self.end_regain(hold_key);
         }
     }
 
-    /// It stays lost. Whatever the store may yet grant is given back.
-    pub(super) fn end_regain(&mut self, grip: Grip) {
-        let Some(hold) = self.holds.get_mut(grip.0) else { return };
+    /// The hold stays lost. A grant that still arrives is released.
+    pub(super) fn end_regain(&mut self, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key) else { return };
         let token = hold.token();
-        if hold.care_mut().is_some_and(|care| std::mem::take(&mut care.regaining)) {
-            self.note_recovered(grip, Recovery::Reacquire, false, token);
+        if hold.watch_mut().is_some_and(|watch| std::mem::take(&mut watch.regaining)) {
+            self.note_recovered(hold_key, Recovery::Reacquire, false, token);
         }
     }
 }

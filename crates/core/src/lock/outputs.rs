@@ -1,19 +1,18 @@
-//! Every output of the machine: the next request, the next event, the next timer; and what can be seen of it without changing it.
+//! Every output of the machine: the next request, the next event, the next timer; and views, which change nothing.
 //!
 //! | group | functions |
 //! |---|---|
 //! | what the driver drains | [`poll_action`](Machine::poll_action), [`poll_event`](Machine::poll_event), [`poll_timeout`](Machine::poll_timeout), [`tidy`](Machine::tidy) |
-//! | requests, made when they are taken | one `…_action` for each kind |
-//! | the in-flight limit | [`UNDER_WAY`], [`LET_IN`] |
-//! | views | [`state`](Machine::state), [`token`](Machine::token), [`slips`](Machine::slips), … |
+//! | requests, made when the driver takes them | one `…_action` for each kind |
+//! | the in-flight limit | [`MAX_IN_FLIGHT`], [`MAX_EXTRA_IN_FLIGHT`] |
+//! | views | [`state`](Machine::state), [`token`](Machine::token), [`waiters`](Machine::waiters), … |
 //!
 //! # The in-flight limit
-//! When very many ask at once, claims go out some at a time, in the order in which they were made. A request under way takes more memory
-//! than a waiter, and the store serves one after the other anyway. Claims that are held back are sent as answers come in. A claim
-//! that does not want to wait is never held back, and holds up nobody.
+//! When very many waiters ask at once, claims are sent some at a time, in the order in which they were made. A request in flight takes more
+//! memory than a waiter, and the store serves one after the other anyway. Claims that are held back are sent as answers come in. A claim
+//! that does not want to wait is never held back and does not count.
 //!
-//! Invariant: while claims are held back, as many of their kind as are allowed are under way, or the machine is about to be asked for
-//! actions.
+//! Invariant: while claims are held back, as many as are allowed are in flight, or the driver is about to ask for actions.
 
 use std::ops::Bound;
 
@@ -24,90 +23,94 @@ use crate::time::{LeaseTime, Moment};
 use crate::token::Token;
 use crate::zoo::{self, Bug};
 
-use super::claim::{Claiming, Phase, Taker};
-use super::hold::{Hold, Rare};
-use super::release::Parting;
+use super::claim::{PendingClaim, Phase, Recipient};
+use super::hold::{ColdFields, Hold};
+use super::release::PendingRelease;
 use super::state::Stage;
-use super::{Action, Ask, Cohort, Errand, Event, Grip, HoldState, Lane, LossReason, Machine, Slip, Todo, Word};
+use super::{
+    Action, Ask, CohortState, ConnectionKind, Event, HoldKey, HoldState, LossReason, Machine, RequestContext, Todo,
+    WaiterId, Word,
+};
 
-/// So many claims of one lock are under way at once: more than a server nearby answers within a round trip, and little beside
-/// what so many waiters need anyway.
-pub(super) const UNDER_WAY: usize = 64;
+/// How many claims of one lock may be in flight: more than a nearby server answers within a round trip, and few beside the memory that
+/// so many waiters need anyway.
+pub(super) const MAX_IN_FLIGHT: usize = 64;
 
-/// So many more, one after the other, where the store grants them at once: readers and permits, who are over as soon as they are answered.
-pub(super) const LET_IN: usize = 192;
+/// How many more may be in flight for readers and permits, whose claims end with the first answer. The limit grows by one with each claim
+/// that is granted at once.
+pub(super) const MAX_EXTRA_IN_FLIGHT: usize = 192;
 
-/// So many claims are asked after with one heartbeat.
-pub(super) const BEAT: usize = 128;
+/// How many claims one heartbeat names.
+pub(super) const HEARTBEAT_BATCH: usize = 128;
 
 impl Machine {
     // ---- What the driver drains ----
 
     /// The next request to send. `store_time` is asked only when a claim needs its not-after.
     pub fn poll_action(&mut self, now: Moment, store_time: impl Fn() -> LeaseTime) -> Option<Action> {
-        while let Some(todo) = self.bustle.next_todo() {
-            if let Some(action) = self.prepare(now, &store_time, todo) {
+        while let Some(todo) = self.active.next_todo() {
+            if let Some(action) = self.action_for(now, &store_time, todo) {
                 return Some(action);
             }
         }
         self.next_held_back(now, store_time)
     }
 
-    /// The next thing to tell somebody.
+    /// The next event.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.bustle.next_event()
+        self.active.next_event()
     }
 
     /// When [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Moment> {
         let or_far = |at: Option<Moment>| at.unwrap_or(Moment::FAR);
-        let wait = or_far(self.bustle.waits.first().map(|(until, _)| *until));
-        let failing = self.bustle.failing.as_ref().filter(|_| !self.bustle.slips.is_empty());
+        let wait = or_far(self.active.waits.first().map(|(until, _)| *until));
+        let failing = self.active.failing.as_ref().filter(|_| !self.active.waiters.is_empty());
         let failing = failing.map(|failing| failing.next(self.settings.unavailable_after));
-        let partings = self.bustle.partings.iter().map(|(_, parting)| or_far(parting.retry_at));
+        let releases = self.active.releases.iter().map(|(_, pending)| or_far(pending.retry_at));
         let holds = self.holds.iter().map(|(_, hold)| hold.next(&self.settings));
-        let first = wait.min(or_far(self.bustle.heartbeat_at)).min(or_far(failing));
-        let first = holds.fold(partings.fold(first, Moment::min), Moment::min);
+        let first = wait.min(or_far(self.active.heartbeat_at)).min(or_far(failing));
+        let first = holds.fold(releases.fold(first, Moment::min), Moment::min);
         (first < Moment::FAR).then_some(first)
     }
 
-    /// Frees the room that only waiting needs, once there are no [slips](Self::slips): an idle lock should weigh as
+    /// Frees the memory that only waiting needs, once there are no [waiters](Self::waiters): an idle lock should take as
     /// little as possible.
     pub fn tidy(&mut self) {
-        self.bustle.tidy();
+        self.active.tidy();
     }
 
     // ---- Requests ----
 
-    fn prepare(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, todo: Todo) -> Option<Action> {
+    fn action_for(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, todo: Todo) -> Option<Action> {
         match todo {
             Todo::Claim(seq) => self.send_or_hold_back(now, store, seq),
             Todo::Confirm(seq) => self.confirm_action(now, seq),
-            Todo::Renew(grip, slip) => self.renew_action(now, grip, slip, now),
-            Todo::Prepare(grip, due) => self.renew_action(now, grip, None, due),
-            Todo::Look(grip) => self.look_action(now, grip),
+            Todo::Renew(hold_key, waiter) => self.renew_action(now, hold_key, waiter, now),
+            Todo::RenewAt(hold_key, due) => self.renew_action(now, hold_key, None, due),
+            Todo::Check(hold_key) => self.check_action(now, hold_key),
             Todo::Heartbeat => self.next_heartbeat(now),
             Todo::HeartbeatOfFirst => self.heartbeat(now, Bound::Unbounded).map(|(beat, _)| beat),
-            Todo::Part(key) => self.part_action(now, store, key),
-            Todo::Downgrade(grip, slip) => self.downgrade_action(grip, slip),
+            Todo::Release(key) => self.release_action(now, store, key),
+            Todo::Downgrade(hold_key, waiter) => self.downgrade_action(hold_key, waiter),
             Todo::Withdraw(seq) => self.withdraw_action(now, seq),
         }
     }
 
     /// Sends a claim, or holds it back.
     fn send_or_hold_back(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, seq: u64) -> Option<Action> {
-        let is_rush = !self.has_room() || !self.bustle.held_back.is_empty();
-        if is_rush && self.can_wait(seq) {
-            self.bustle.held_back.push_back(seq);
+        let is_full = !self.has_room() || !self.active.held_back.is_empty();
+        if is_full && self.can_be_held_back(seq) {
+            self.active.held_back.push_back(seq);
             return None;
         }
         self.claim_action(now, store(), seq)
     }
 
     fn claim_action(&mut self, now: Moment, store: LeaseTime, seq: u64) -> Option<Action> {
-        let from = match self.bustle.claims.get(&seq)?.taker {
-            Taker::Upgrade(_, grip) => Some(self.holds.get(grip.0)?.id),
+        let from = match self.active.claims.get(&seq)?.recipient {
+            Recipient::Upgrade(_, hold_key) => Some(self.holds.get(hold_key)?.id),
             _ => None,
         };
         let claim = self.send_claim(now, store, seq)?;
@@ -115,16 +118,16 @@ impl Machine {
             Some(from) => Op::Upgrade(Upgrade { from, claim }),
             None => Op::Acquire(claim),
         };
-        let counts = self.can_wait(seq);
-        self.bustle.under_way += usize::from(counts);
-        Some(Action { errand: Errand::Claim { seq, counts }, op, lane: Lane::Claims })
+        let counts = self.can_be_held_back(seq);
+        self.active.in_flight += usize::from(counts);
+        Some(Action { context: RequestContext::Claim { seq, counts }, op, connection: ConnectionKind::Claims })
     }
 
     /// Marks a claim as sent and makes its request.
     fn send_claim(&mut self, now: Moment, store: LeaseTime, seq: u64) -> Option<Claim> {
         let not_after = store + self.settings.response;
-        let window = self.bustle.claims.get(&seq).map(|claim| self.window(claim.lease))?;
-        let claim = self.bustle.claims.get_mut(&seq)?;
+        let window = self.active.claims.get(&seq).map(|claim| self.window(claim.lease))?;
+        let claim = self.active.claims.get_mut(&seq)?;
         (claim.phase, claim.asked, claim.not_after) = (Phase::Sent, now, not_after);
         Some(Claim {
             id: self.client.holder(seq),
@@ -137,103 +140,115 @@ impl Machine {
             patience: claim.patience,
             not_after,
             ballot: None,
-            after: claim.taker.after(),
+            after: claim.recipient.after(),
         })
     }
 
     fn confirm_action(&mut self, now: Moment, seq: u64) -> Option<Action> {
-        let claim = self.bustle.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming)?;
-        let lease =
-            self.taker(claim).and_then(|taker| self.bustle.slips.ask(taker)).map_or(claim.lease, |ask| ask.lease());
-        let claim = self.bustle.claims.get_mut(&seq)?;
+        let claim = self.active.claims.get(&seq).filter(|claim| claim.phase == Phase::Confirming)?;
+        let lease = self
+            .recipient(claim)
+            .and_then(|recipient| self.active.waiters.ask(recipient))
+            .map_or(claim.lease, |ask| ask.lease());
+        let claim = self.active.claims.get_mut(&seq)?;
         claim.lease = lease;
         let op = Op::Renew(Renew::new(self.client.holder(seq), lease));
-        Some(Action { errand: Errand::Confirm { seq, sent: now }, op, lane: Lane::Renewals })
+        Some(Action { context: RequestContext::Confirm { seq, sent: now }, op, connection: ConnectionKind::Renewals })
     }
 
     fn withdraw_action(&self, now: Moment, seq: u64) -> Option<Action> {
-        self.bustle.claims.get(&seq)?;
+        self.active.claims.get(&seq)?;
         let id = self.client.holder(seq);
-        Some(Action { errand: Errand::Withdraw { seq, sent: now }, op: Op::Downgrade(id), lane: Lane::Claims })
+        Some(Action {
+            context: RequestContext::Withdraw { seq, sent: now },
+            op: Op::Downgrade(id),
+            connection: ConnectionKind::Claims,
+        })
     }
 
-    /// Asks after the next of the queued claims, some at a time: a store that answers for thousands at once serves nobody else meanwhile.
+    /// A heartbeat for the next of the queued claims. A store that answers for thousands at once would serve nobody else meanwhile.
     fn next_heartbeat(&mut self, now: Moment) -> Option<Action> {
-        let from = self.bustle.beaten_to.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let from = self.active.heartbeat_cursor.take().map_or(Bound::Unbounded, Bound::Excluded);
         let (beat, to) = self.heartbeat(now, from)?;
-        self.bustle.beaten_to = to;
+        self.active.heartbeat_cursor = to;
         Some(beat)
     }
 
-    /// A heartbeat for claims from there on, and the last of them if there are more.
+    /// A heartbeat for the claims after `from`, and the last claim in it if more follow.
     fn heartbeat(&mut self, now: Moment, from: Bound<u64>) -> Option<(Action, Option<u64>)> {
         let beats = |phase: Phase| matches!(phase, Phase::Queued { .. }) && !zoo::has(Bug::NoHeartbeats);
-        let queued = |from| self.bustle.claims.range((from, Bound::Unbounded)).filter(|(_, claim)| beats(claim.phase));
+        let queued = |from| self.active.claims.range((from, Bound::Unbounded)).filter(|(_, claim)| beats(claim.phase));
         let windows = || queued(Bound::Unbounded).map(|(_, claim)| self.window(claim.lease));
         let (shortest, longest) = (windows().min()?, windows().max()?);
-        let mut seqs: Vec<u64> = queued(from).map(|(seq, _)| *seq).take(BEAT + 1).collect();
-        let is_more = seqs.len() > BEAT;
-        seqs.truncate(BEAT);
+        let mut seqs: Vec<u64> = queued(from).map(|(seq, _)| *seq).take(HEARTBEAT_BATCH + 1).collect();
+        let is_more = seqs.len() > HEARTBEAT_BATCH;
+        seqs.truncate(HEARTBEAT_BATCH);
         let last = *seqs.last()?;
-        // Set before the answer: an answer that never comes must not end the heartbeats. What an answer has said of the blocker
-        // stays if it is sooner.
+        // Set before the answer comes: a lost answer must not end the heartbeats. An earlier time, known from a blocker, stays.
         let next = now + shortest / 2;
-        self.bustle.heartbeat_at = Some(self.bustle.heartbeat_at.map_or(next, |known| known.min(next)));
+        self.active.heartbeat_at = Some(self.active.heartbeat_at.map_or(next, |known| known.min(next)));
         let ids = seqs.iter().map(|seq| self.client.holder(*seq)).collect();
         let op = Op::Heartbeat(Heartbeat { inbox: self.client.inbox(), ids, alive: longest * 2 });
-        let action = Action { errand: Errand::Heartbeat { seqs, sent: now }, op, lane: Lane::Renewals };
+        let action =
+            Action { context: RequestContext::Heartbeat { seqs, sent: now }, op, connection: ConnectionKind::Renewals };
         Some((action, is_more.then_some(last)))
     }
 
-    fn renew_action(&mut self, now: Moment, grip: Grip, slip: Option<Slip>, due: Moment) -> Option<Action> {
-        let hold = self.holds.get_mut(grip.0).filter(|hold| hold.is_live())?;
-        // What is kept back is not under way.
+    fn renew_action(
+        &mut self,
+        now: Moment,
+        hold_key: HoldKey,
+        waiter: Option<WaiterId>,
+        due: Moment,
+    ) -> Option<Action> {
+        let hold = self.holds.get_mut(hold_key).filter(|hold| hold.is_live())?;
+        // A renewal that is kept until later is not under way.
         hold.confirming |= due <= now;
-        let errand = Errand::Renew { grip, seq: hold.seq, sent: now, slip, due };
-        // Asked about a hold that is not to be renewed any more, the store lengthens nothing.
-        let lease = match slip {
-            None if hold.keeping.is_exhausted() => {
+        let context = RequestContext::Renew { hold_key, seq: hold.seq, sent: now, waiter, due };
+        // A hold whose renewals are used up is only asked about: the lease must not become longer.
+        let lease = match waiter {
+            None if hold.tracker.is_exhausted() => {
                 Lease::new(hold.deadline().since(now).max(lease::MIN)).unwrap_or_else(|_| hold.lease())
             }
             _ => hold.lease(),
         };
         let op = Op::Renew(Renew { id: hold.id, lease, started: hold.started });
-        Some(Action { errand, op, lane: Lane::Renewals })
+        Some(Action { context, op, connection: ConnectionKind::Renewals })
     }
 
-    fn look_action(&self, now: Moment, grip: Grip) -> Option<Action> {
-        let hold = self.holds.get(grip.0).filter(|hold| hold.is_live())?;
-        // As long as any heartbeat of ours keeps an inbox alive: none is cut short.
+    fn check_action(&self, now: Moment, hold_key: HoldKey) -> Option<Action> {
+        let hold = self.holds.get(hold_key).filter(|hold| hold.is_live())?;
+        // Never shorter than a heartbeat for waiters keeps the inbox alive.
         let beat = Heartbeat { inbox: self.client.inbox(), ids: vec![hold.id], alive: self.settings.window * 2 };
-        let errand = Errand::Look { grip, seq: hold.seq, sent: now };
-        Some(Action { errand, op: Op::Heartbeat(beat), lane: Lane::Renewals })
+        let context = RequestContext::Check { hold_key, seq: hold.seq, sent: now };
+        Some(Action { context, op: Op::Heartbeat(beat), connection: ConnectionKind::Renewals })
     }
 
-    fn downgrade_action(&self, grip: Grip, slip: Slip) -> Option<Action> {
-        let &Hold { seq, id, .. } = self.holds.get(grip.0)?;
-        let errand = Errand::Downgrade { grip, seq, slip };
-        Some(Action { errand, op: Op::Downgrade(id), lane: Lane::Claims })
+    fn downgrade_action(&self, hold_key: HoldKey, waiter: WaiterId) -> Option<Action> {
+        let &Hold { seq, id, .. } = self.holds.get(hold_key)?;
+        let context = RequestContext::Downgrade { hold_key, seq, waiter };
+        Some(Action { context, op: Op::Downgrade(id), connection: ConnectionKind::Claims })
     }
 
-    fn part_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {
+    fn release_action(&mut self, now: Moment, store: &impl Fn() -> LeaseTime, key: usize) -> Option<Action> {
         self.drop_unwanted_regain(now, key);
-        let parting = self.bustle.partings.get_mut(key)?;
-        parting.retry_at = None;
-        if parting.unknown {
-            parting.not_after.get_or_insert_with(|| store() + self.settings.response);
+        let pending = self.active.releases.get_mut(key)?;
+        pending.retry_at = None;
+        if pending.unknown {
+            pending.not_after.get_or_insert_with(|| store() + self.settings.response);
         }
-        let (id, not_after, lane, again) = (parting.id, parting.not_after, parting.lane, parting.again);
+        let (id, not_after, connection, again) = (pending.id, pending.not_after, pending.connection, pending.again);
         let again = again.and_then(|seq| self.send_claim(now, store(), seq)).map(Box::new);
         let op = Op::Release(Release { id, not_after, again });
-        Some(Action { errand: Errand::Part { key }, op, lane })
+        Some(Action { context: RequestContext::Release { key }, op, connection })
     }
 
     // ---- The in-flight limit ----
 
-    /// The next claim that was held back, if it may be sent now. Some are not wanted any more.
+    /// The next claim that was held back, if the limit allows one. Claims that nobody wants any more are skipped.
     fn next_held_back(&mut self, now: Moment, store: impl Fn() -> LeaseTime) -> Option<Action> {
-        while !self.bustle.held_back.is_empty() && self.has_room() {
-            let seq = self.bustle.held_back.pop_front()?;
+        while !self.active.held_back.is_empty() && self.has_room() {
+            let seq = self.active.held_back.pop_front()?;
             if let Some(action) = self.claim_action(now, store(), seq) {
                 return Some(action);
             }
@@ -242,30 +257,30 @@ impl Machine {
     }
 
     fn has_room(&self) -> bool {
-        self.bustle.under_way < UNDER_WAY + self.bustle.let_in.min(LET_IN)
+        self.active.in_flight < MAX_IN_FLIGHT + self.active.granted_at_once.min(MAX_EXTRA_IN_FLIGHT)
     }
 
-    /// Whether a claim may be held back. Others do not count either: a stream of them must not keep anybody waiting.
-    fn can_wait(&self, seq: u64) -> bool {
-        let claim = self.bustle.claims.get(&seq);
-        claim.is_some_and(|claim| matches!(claim.taker, Taker::Slip(_)) && claim.patience == Patience::Queue)
+    /// Whether a claim may be held back. Only such claims count towards the limit: a stream of others must not keep these waiting.
+    fn can_be_held_back(&self, seq: u64) -> bool {
+        let claim = self.active.claims.get(&seq);
+        claim.is_some_and(|claim| matches!(claim.recipient, Recipient::Waiter(_)) && claim.patience == Patience::Queue)
     }
 
-    /// A claim that could have been held back is answered.
-    pub(super) fn note_back(&mut self, body: Option<&Body>) {
-        let bustle = &mut *self.bustle;
-        bustle.under_way = bustle.under_way.saturating_sub(1);
-        bustle.let_in = match body {
-            Some(Body::Verdict(Verdict::Granted(_))) => bustle.let_in.saturating_add(1),
+    /// A claim that counted towards the limit is answered.
+    pub(super) fn note_claim_answered(&mut self, body: Option<&Body>) {
+        let active = &mut *self.active;
+        active.in_flight = active.in_flight.saturating_sub(1);
+        active.granted_at_once = match body {
+            Some(Body::Verdict(Verdict::Granted(_))) => active.granted_at_once.saturating_add(1),
             _ => 0,
         };
     }
 
-    /// The store fails: who was held back waits for its pause like everybody else.
-    pub(super) fn call_back(&mut self) {
-        while let Some(seq) = self.bustle.held_back.pop_front() {
-            if let Some(Taker::Slip(slip)) = self.forget_claim(seq).map(|claim| claim.taker) {
-                self.bustle.slips.set(slip, Stage::Unclaimed);
+    /// The store fails: waiters whose claims were held back wait for the pause like everybody else.
+    pub(super) fn recall_held_back(&mut self) {
+        while let Some(seq) = self.active.held_back.pop_front() {
+            if let Some(Recipient::Waiter(waiter)) = self.forget_claim(seq).map(|claim| claim.recipient) {
+                self.active.waiters.set(waiter, Stage::Unclaimed);
             }
         }
     }
@@ -273,89 +288,89 @@ impl Machine {
     // ---- Views of a hold ----
 
     /// How a hold stands; `None` once it was released.
-    pub fn state(&self, now: Moment, grip: Grip) -> Option<HoldState> {
-        self.holds.get(grip.0).map(|hold| hold.state(now))
+    pub fn state(&self, now: Moment, hold_key: HoldKey) -> Option<HoldState> {
+        self.holds.get(hold_key).map(|hold| hold.state(now))
     }
 
     /// Why a hold is lost, if it is.
-    pub fn loss(&self, now: Moment, grip: Grip) -> Option<LossReason> {
-        match self.state(now, grip) {
+    pub fn loss(&self, now: Moment, hold_key: HoldKey) -> Option<LossReason> {
+        match self.state(now, hold_key) {
             Some(HoldState::Lost(reason)) => Some(reason),
             _ => None,
         }
     }
 
     /// The fencing token of a hold.
-    pub fn token(&self, grip: Grip) -> Option<Token> {
-        self.holds.get(grip.0).map(Hold::token)
+    pub fn token(&self, hold_key: HoldKey) -> Option<Token> {
+        self.holds.get(hold_key).map(Hold::token)
     }
 
-    /// When whoever has the hold now was granted it.
-    pub fn since(&self, grip: Grip) -> Option<Moment> {
-        self.holds.get(grip.0).map(|hold| hold.since)
+    /// When the present holder was granted it.
+    pub fn since(&self, hold_key: HoldKey) -> Option<Moment> {
+        self.holds.get(hold_key).map(|hold| hold.since)
     }
 
     /// The id of a hold in the store, and the length of its lease.
-    pub fn holder(&self, grip: Grip) -> Option<(HolderId, Lease)> {
-        self.holds.get(grip.0).map(|hold| (hold.id, hold.lease()))
+    pub fn holder(&self, hold_key: HoldKey) -> Option<(HolderId, Lease)> {
+        self.holds.get(hold_key).map(|hold| (hold.id, hold.lease()))
     }
 
     /// The state word of a hold.
-    pub fn word(&self, grip: Grip) -> Word {
-        self.holds.get(grip.0).map(|hold| hold.word).unwrap_or_default()
+    pub fn word(&self, hold_key: HoldKey) -> Word {
+        self.holds.get(hold_key).map(|hold| hold.word).unwrap_or_default()
     }
 
-    /// Whether a guard that was given `token` has this hold: also if it was exchanged or [taken again](Recovery::Reacquire) since.
-    /// Whoever had it before has a lower token than any that its guard was given.
-    pub fn belongs(&self, grip: Grip, token: Token) -> bool {
-        self.holds.get(grip.0).is_some_and(|hold| hold.is_of(token))
+    /// Whether the guard that was given `token` has this hold, also if the hold was exchanged or
+    /// [taken again](super::Recovery::Reacquire) since. Guards that had it earlier have lower tokens.
+    pub fn belongs(&self, hold_key: HoldKey, token: Token) -> bool {
+        self.holds.get(hold_key).is_some_and(|hold| hold.is_of(token))
     }
 
     /// Whether a lost hold is being taken again.
-    pub fn is_regaining(&self, grip: Grip) -> bool {
-        self.holds.get(grip.0).and_then(|hold| hold.care()).is_some_and(|care| care.regaining)
+    pub fn is_regaining(&self, hold_key: HoldKey) -> bool {
+        self.holds.get(hold_key).and_then(|hold| hold.watch()).is_some_and(|watch| watch.regaining)
     }
 
     /// Whether a hold was lost, and is not being taken again.
-    pub fn is_lost_for_good(&self, grip: Grip) -> bool {
-        self.holds.get(grip.0).is_none_or(|hold| !hold.is_live()) && !self.is_regaining(grip)
+    pub fn is_lost_for_good(&self, hold_key: HoldKey) -> bool {
+        self.holds.get(hold_key).is_none_or(|hold| !hold.is_live()) && !self.is_regaining(hold_key)
     }
 
     // ---- Views of a waiter ----
 
-    /// The number of the claim that a waiter rests on: its own, or that of the line it stands in. `None` if it rests on none now.
-    pub fn claim_behind(&self, slip: Slip) -> Option<u64> {
-        self.claim_of(slip)
+    /// The number of the claim that a waiter depends on: its own, or that of its line. `None` if there is none now.
+    pub fn claim_behind(&self, waiter: WaiterId) -> Option<u64> {
+        self.claim_of(waiter)
     }
 
-    /// Whether a slip is known to have to wait: behind a hold of this process, or behind a claim that the store has queued.
-    pub fn waits(&self, slip: Slip) -> bool {
+    /// Whether a waiter certainly has to wait: for a hold of this process, or because the store has queued its claim.
+    pub fn waits(&self, waiter: WaiterId) -> bool {
         let queued =
-            |seq: &u64| self.bustle.claims.get(seq).is_some_and(|claim| matches!(claim.phase, Phase::Queued { .. }));
-        matches!(self.bustle.slips.stage(slip), Some(Stage::InLine))
+            |seq: &u64| self.active.claims.get(seq).is_some_and(|claim| matches!(claim.phase, Phase::Queued { .. }));
+        matches!(self.active.waiters.stage(waiter), Some(Stage::InLine))
             && match &self.cohort {
-                Cohort::Holding(_) => true,
-                Cohort::Claiming(seq) => queued(seq),
-                Cohort::Idle => false,
+                CohortState::Holding(_) => true,
+                CohortState::Claiming(seq) => queued(seq),
+                CohortState::Idle => false,
             }
     }
 
-    /// Whoever is in the way: seen in the store, or a hold of this process.
+    /// Who blocks this lock: a holder seen in the store, or a hold of this process.
     pub fn in_the_way(&self, now: Moment) -> Option<Blocker> {
-        self.bustle.blocker.as_deref().cloned().or_else(|| self.own_blocker(now))
+        self.active.blocker.as_deref().cloned().or_else(|| self.own_blocker(now))
     }
 
-    /// Whoever was last seen in the way.
+    /// The holder that the store last named as blocking.
     pub fn blocker(&self) -> Option<&Blocker> {
-        self.bustle.blocker.as_deref()
+        self.active.blocker.as_deref()
     }
 
     // ---- Views of the whole machine ----
 
-    /// Slips out, of waiters and others.
+    /// How many wait for an outcome, for the lock or for anything else.
     #[inline]
-    pub fn slips(&self) -> usize {
-        self.bustle.slips.len()
+    pub fn waiters(&self) -> usize {
+        self.active.waiters.len()
     }
 
     /// Live holds.
@@ -363,25 +378,25 @@ impl Machine {
         self.holds.len()
     }
 
-    /// Releases under way, and claims under way that will have to be released.
+    /// Releases under way, and claims under way that must be released once they are answered.
     pub fn unsettled(&self) -> usize {
-        self.bustle.partings.len() + self.bustle.orphans
+        self.active.releases.len() + self.active.orphans
     }
 
     /// Whether the machine can be thrown away.
     pub fn is_idle(&self) -> bool {
-        self.bustle.slips.is_empty()
-            && self.bustle.claims.is_empty()
+        self.active.waiters.is_empty()
+            && self.active.claims.is_empty()
             && self.holds.is_empty()
-            && self.bustle.partings.is_empty()
+            && self.active.releases.is_empty()
     }
 
-    /// The bytes it takes, as far as it can tell.
+    /// About how many bytes it takes.
     pub fn footprint(&self) -> usize {
-        let slips = self.bustle.slips.len() * (size_of::<Ask>() + size_of::<Stage>() + 4 * size_of::<usize>());
-        let claims = self.bustle.claims.len() * (size_of::<Claiming>() + 2 * size_of::<usize>());
-        let rare = self.holds.iter().filter(|(_, hold)| hold.rare.is_some()).count() * size_of::<Rare>();
-        let holds = self.holds.elsewhere() * size_of::<Hold>() + rare;
-        size_of::<Self>() + slips + claims + holds + self.bustle.partings.len() * size_of::<Parting>()
+        let waiters = self.active.waiters.len() * (size_of::<Ask>() + size_of::<Stage>() + 4 * size_of::<usize>());
+        let claims = self.active.claims.len() * (size_of::<PendingClaim>() + 2 * size_of::<usize>());
+        let cold = self.holds.iter().filter(|(_, hold)| hold.cold.is_some()).count() * size_of::<ColdFields>();
+        let holds = self.holds.outside() * size_of::<Hold>() + cold;
+        size_of::<Self>() + waiters + claims + holds + self.active.releases.len() * size_of::<PendingRelease>()
     }
 }

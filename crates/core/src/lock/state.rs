@@ -1,11 +1,12 @@
-//! What a machine keeps: its waiters, its holds, and whatever it needs only while something is under way.
+//! The tables of a machine: its waiters, its holds, and what it needs only while something is under way.
 //!
 //! | type | what it keeps |
 //! |---|---|
-//! | [`Slips`] | everybody who waits for an outcome, and the local line among them: a slab with links in place of pointers, so joining, leaving and being served take constant time at any length |
-//! | [`Bustle`], [`Now`] | what is needed only while somebody waits or a request is under way |
-//! | [`Holds`] | the holds, under keys that are never used twice, so that a guard that outlives its hold has nothing; most locks never have a second hold, so the first has its place in the machine itself |
-//! | [`Word`] | depth of re-entry and lock state of a hold in one 32-bit word: bits 24–31 lock state, 16–23 depth, 0–15 reserved |
+//! | [`Waiters`] | everybody who waits for an outcome, and the local line among them: a slab with links in place of pointers, so joining, leaving and being served take constant time at any length |
+//! | [`Active`], [`MaybeActive`] | what is needed only while somebody waits or a request is under way; most of very many holds have none |
+//! | [`Holds`] | the holds, under keys that are never used twice: the key of a guard that outlives its hold finds nothing. Most locks never have a second hold, so the first is stored in the machine itself |
+//! | [`KnownRun`] | which run of the store answered, if any did |
+//! | [`Word`] | lock state and depth of re-entry in one 32-bit word: bits 24–31 lock state, 16–23 depth, 0–15 reserved |
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,66 +19,65 @@ use crate::op::Blocker;
 use crate::time::{Moment, RunId};
 use crate::zoo::{self, Bug};
 
-use super::claim::Claiming;
+use super::claim::PendingClaim;
 use super::failing::Failing;
 use super::hold::Hold;
-use super::release::{Parting, Remote};
-use super::{Ask, Event, Outcome, Slip, Todo};
+use super::release::{PendingRelease, Remote};
+use super::{Ask, Event, HoldKey, Todo, WaitOutcome, WaiterId};
 
 // ---- Waiters ----
 
-/// The link of whoever has no neighbour.
+/// The link of a waiter that has no neighbour.
 const NO_NEIGHBOUR: u32 = u32::MAX;
 
-/// The slips of one lock.
+/// The waiters of one lock.
 #[derive(Debug)]
-pub(super) struct Slips {
+pub(super) struct Waiters {
     slab: Slab<Entry>,
     head: u32,
     tail: u32,
-    /// The serial number of the latest slip.
+    /// The serial number of the latest waiter.
     serial: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// Kept until the outcome is picked up: a grant may be lost before that, and the wish goes on.
+    /// Kept until the outcome is taken: a grant may be lost before that, and then the waiter waits again.
     ask: Option<Box<Ask>>,
     stage: Stage,
     serial: u64,
-    /// Whether it was told that it waits for long.
+    /// Whether the alert about its long wait was raised.
     alerted: bool,
     before: u32,
     behind: u32,
 }
 
-/// How far a slip has come.
+/// How far a waiter has come.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// In the local line.
     InLine,
     /// Has a claim of its own.
     Claimed(u64),
-    /// Needs a claim of its own, later.
+    /// Will need a claim of its own later.
     Unclaimed,
     /// Waits for a release, renewal or downgrade.
-    Errand,
+    Request,
     /// The outcome is there.
-    Ready(Outcome),
+    Ready(WaitOutcome),
 }
 
-impl Slips {
-    /// None yet; the next is numbered behind `serial`.
+impl Waiters {
+    /// An empty table; the next waiter gets the serial number after `serial`.
     pub(super) const fn after(serial: u64) -> Self {
         Self { slab: Slab::new(), head: NO_NEIGHBOUR, tail: NO_NEIGHBOUR, serial }
     }
 
-    pub(super) fn go_on_after(&mut self, serial: u64) {
+    pub(super) fn continue_after(&mut self, serial: u64) {
         self.serial = serial;
     }
 
-    /// So many fit in.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         self.slab.capacity()
     }
 
@@ -85,78 +85,78 @@ impl Slips {
         self.serial
     }
 
-    pub(super) fn insert(&mut self, ask: Option<Box<Ask>>, stage: Stage) -> Slip {
+    pub(super) fn insert(&mut self, ask: Option<Box<Ask>>, stage: Stage) -> WaiterId {
         self.serial += 1;
         let serial = self.serial;
         let entry = Entry { ask, stage, serial, alerted: false, before: NO_NEIGHBOUR, behind: NO_NEIGHBOUR };
-        // The last number is nobody's: so many would take a quarter of a terabyte for their entries alone.
+        // `NO_NEIGHBOUR` is no index: so many entries would need a quarter of a terabyte.
         let index = u32::try_from(self.slab.insert(entry)).unwrap_or(NO_NEIGHBOUR);
-        Slip { index, serial }
+        WaiterId { index, serial }
     }
 
-    fn get(&self, slip: Slip) -> Option<&Entry> {
-        let same = |entry: &&Entry| entry.serial == slip.serial || zoo::has(Bug::MixedUpSlips);
-        self.slab.get(slip.index()).filter(same)
+    fn get(&self, waiter: WaiterId) -> Option<&Entry> {
+        let same = |entry: &&Entry| entry.serial == waiter.serial || zoo::has(Bug::MixedUpWaiters);
+        self.slab.get(waiter.index()).filter(same)
     }
 
-    fn get_mut(&mut self, slip: Slip) -> Option<&mut Entry> {
-        let same = |entry: &&mut Entry| entry.serial == slip.serial || zoo::has(Bug::MixedUpSlips);
-        self.slab.get_mut(slip.index()).filter(same)
+    fn get_mut(&mut self, waiter: WaiterId) -> Option<&mut Entry> {
+        let same = |entry: &&mut Entry| entry.serial == waiter.serial || zoo::has(Bug::MixedUpWaiters);
+        self.slab.get_mut(waiter.index()).filter(same)
     }
 
     #[inline(always)]
-    pub(super) fn remove(&mut self, slip: Slip) -> Option<(Option<Box<Ask>>, Stage)> {
-        self.leave(slip);
-        self.get(slip)?;
-        let entry = self.slab.try_remove(slip.index())?;
+    pub(super) fn remove(&mut self, waiter: WaiterId) -> Option<(Option<Box<Ask>>, Stage)> {
+        self.leave(waiter);
+        self.get(waiter)?;
+        let entry = self.slab.try_remove(waiter.index())?;
         Some((entry.ask, entry.stage))
     }
 
-    /// The slip at a place.
-    pub(super) fn at(&self, index: u32) -> Option<Slip> {
-        self.slab.get(index as usize).map(|entry| Slip { index, serial: entry.serial })
+    /// The waiter at an index.
+    pub(super) fn at(&self, index: u32) -> Option<WaiterId> {
+        self.slab.get(index as usize).map(|entry| WaiterId { index, serial: entry.serial })
     }
 
-    pub(super) fn ask(&self, slip: Slip) -> Option<&Ask> {
-        self.get(slip)?.ask.as_deref()
+    pub(super) fn ask(&self, waiter: WaiterId) -> Option<&Ask> {
+        self.get(waiter)?.ask.as_deref()
     }
 
-    /// Marks a slip as told of; false when it was.
-    pub(super) fn alert(&mut self, slip: Slip) -> bool {
-        self.get_mut(slip).is_some_and(|entry| !std::mem::replace(&mut entry.alerted, true))
+    /// Marks a waiter as alerted. False if it was alerted before.
+    pub(super) fn alert(&mut self, waiter: WaiterId) -> bool {
+        self.get_mut(waiter).is_some_and(|entry| !std::mem::replace(&mut entry.alerted, true))
     }
 
-    pub(super) fn stage(&self, slip: Slip) -> Option<&Stage> {
-        self.get(slip).map(|entry| &entry.stage)
+    pub(super) fn stage(&self, waiter: WaiterId) -> Option<&Stage> {
+        self.get(waiter).map(|entry| &entry.stage)
     }
 
-    /// Moves a slip to a stage outside the line.
+    /// Moves a waiter to a stage outside the line.
     #[inline(always)]
-    pub(super) fn set(&mut self, slip: Slip, stage: Stage) {
-        self.leave(slip);
-        if let Some(entry) = self.get_mut(slip) {
+    pub(super) fn set(&mut self, waiter: WaiterId, stage: Stage) {
+        self.leave(waiter);
+        if let Some(entry) = self.get_mut(waiter) {
             entry.stage = stage;
         }
     }
 
-    /// Puts a slip at the end of the line.
-    pub(super) fn join(&mut self, slip: Slip) {
-        self.leave(slip);
+    /// Puts a waiter at the end of the line.
+    pub(super) fn join(&mut self, waiter: WaiterId) {
+        self.leave(waiter);
         let tail = self.tail;
-        let Some(entry) = self.get_mut(slip) else { return };
+        let Some(entry) = self.get_mut(waiter) else { return };
         entry.stage = Stage::InLine;
         entry.before = tail;
         match self.slab.get_mut(tail as usize) {
-            Some(last) => last.behind = slip.index,
-            None => self.head = slip.index,
+            Some(last) => last.behind = waiter.index,
+            None => self.head = waiter.index,
         }
-        self.tail = slip.index;
+        self.tail = waiter.index;
     }
 
-    fn leave(&mut self, slip: Slip) {
+    fn leave(&mut self, waiter: WaiterId) {
         let head = self.head;
-        let Some(entry) = self.get_mut(slip) else { return };
-        if !matches!(entry.stage, Stage::InLine) || (entry.before == NO_NEIGHBOUR && head != slip.index) {
+        let Some(entry) = self.get_mut(waiter) else { return };
+        if !matches!(entry.stage, Stage::InLine) || (entry.before == NO_NEIGHBOUR && head != waiter.index) {
             return;
         }
         let (before, behind) = (entry.before, entry.behind);
@@ -171,8 +171,8 @@ impl Slips {
         }
     }
 
-    /// First in the local line.
-    pub(super) fn head(&self) -> Option<Slip> {
+    /// The first in the local line.
+    pub(super) fn head(&self) -> Option<WaiterId> {
         self.at(self.head)
     }
 
@@ -181,25 +181,25 @@ impl Slips {
     }
 
     /// Everybody in the local line, first to last.
-    pub(super) fn line(&self) -> Vec<Slip> {
-        let next = |slip: &Slip| self.at(self.get(*slip)?.behind);
+    pub(super) fn line(&self) -> Vec<WaiterId> {
+        let next = |waiter: &WaiterId| self.at(self.get(*waiter)?.behind);
         std::iter::successors(self.head(), next).collect()
     }
 
-    /// Slips that still wait for the lock, in or out of the line.
-    pub(super) fn waiting(&self) -> Vec<Slip> {
+    /// Waiters that still wait for the lock, in or out of the line.
+    pub(super) fn waiting(&self) -> Vec<WaiterId> {
         let waits = |stage: &Stage| matches!(stage, Stage::InLine | Stage::Claimed(_) | Stage::Unclaimed);
         self.those(waits)
     }
 
-    /// Slips without a claim, in the order in which they came: places are used again.
-    pub(super) fn unclaimed(&self) -> Vec<Slip> {
-        let mut slips = self.those(|stage| matches!(stage, Stage::Unclaimed));
-        slips.sort_unstable_by_key(|slip| slip.serial);
-        slips
+    /// Waiters without a claim, in the order of arrival. Indices are reused, so they say nothing about the order.
+    pub(super) fn unclaimed(&self) -> Vec<WaiterId> {
+        let mut waiters = self.those(|stage| matches!(stage, Stage::Unclaimed));
+        waiters.sort_unstable_by_key(|waiter| waiter.serial);
+        waiters
     }
 
-    fn those(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<Slip> {
+    fn those(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<WaiterId> {
         let named = |(index, _)| self.at(u32::try_from(index).ok()?);
         self.slab.iter().filter(|(_, entry)| wanted(&entry.stage)).filter_map(named).collect()
     }
@@ -215,118 +215,121 @@ impl Slips {
 
 // ---- Active state ----
 
-static NOTHING: Bustle = Bustle::after(0);
+/// What a machine reads when it has no active state.
+static NOTHING: Active = Active::after(0);
 
-/// So many are kept by each thread.
+/// Each thread keeps this many for reuse.
 const SPARE: usize = 16;
 
-/// One whose lists have room for more than this is not kept.
+/// One whose lists have grown beyond this capacity is not kept.
 const ROOM: usize = 32;
 
 thread_local! {
     #[expect(clippy::vec_box, reason = "taken and given back without moving them")]
-    static SPARES: RefCell<Vec<Box<Bustle>>> = const { RefCell::new(Vec::new()) };
+    static SPARES: RefCell<Vec<Box<Active>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// What a machine needs only while somebody waits or a request is under way.
 #[derive(Debug)]
-pub(super) struct Bustle {
-    pub(super) slips: Slips,
-    pub(super) waits: BTreeSet<(Moment, Slip)>,
-    // Boxed: a map of a few large entries would be made anew for each, of a size that allocators are slow with.
-    pub(super) claims: BTreeMap<u64, Box<Claiming>>,
-    pub(super) partings: Slab<Parting>,
-    /// Claims under way whose taker is nobody.
+pub(super) struct Active {
+    pub(super) waiters: Waiters,
+    /// When waits run out. A waiter without a limit is not among them.
+    pub(super) waits: BTreeSet<(Moment, WaiterId)>,
+    // Boxed: the nodes of a map with large entries have a size that allocators are slow with.
+    pub(super) claims: BTreeMap<u64, Box<PendingClaim>>,
+    pub(super) releases: Slab<PendingRelease>,
+    /// Claims under way that nobody wants any more.
     pub(super) orphans: usize,
     pub(super) remote: Remote,
     pub(super) failing: Option<Box<Failing>>,
     pub(super) blocker: Option<Box<Blocker>>,
     pub(super) heartbeat_at: Option<Moment>,
-    /// The last claim that a heartbeat has asked after, if there are more behind it.
-    pub(super) beaten_to: Option<u64>,
+    /// The last claim of the latest heartbeat, if more claims follow it.
+    pub(super) heartbeat_cursor: Option<u64>,
     pub(super) todo: VecDeque<Todo>,
-    /// Claims that could have been held back, are sent and not answered, whatever became of them here.
-    pub(super) under_way: usize,
-    /// How many of these were granted at once since one was not.
-    pub(super) let_in: usize,
-    /// Claims that are sent once fewer are under way.
+    /// Claims that count towards the in-flight limit: sent, not answered, whatever became of them here.
+    pub(super) in_flight: usize,
+    /// How many of these were granted by their first answer since the last one that was not.
+    pub(super) granted_at_once: usize,
+    /// Claims that are sent once fewer are in flight.
     pub(super) held_back: VecDeque<u64>,
     pub(super) events: VecDeque<Event>,
 }
 
-impl Bustle {
-    /// With slips that go on counting behind `serial`: none is ever mistaken for an earlier one.
+impl Active {
+    /// Empty. Serial numbers of waiters continue after `serial`, so that none is mistaken for an earlier one.
     const fn after(serial: u64) -> Self {
         Self {
-            slips: Slips::after(serial),
+            waiters: Waiters::after(serial),
             waits: BTreeSet::new(),
             claims: BTreeMap::new(),
-            partings: Slab::new(),
+            releases: Slab::new(),
             orphans: 0,
             remote: Remote::NONE,
             failing: None,
             blocker: None,
             heartbeat_at: None,
-            beaten_to: None,
+            heartbeat_cursor: None,
             todo: VecDeque::new(),
-            under_way: 0,
-            let_in: 0,
+            in_flight: 0,
+            granted_at_once: 0,
             held_back: VecDeque::new(),
             events: VecDeque::new(),
         }
     }
 
-    /// Whoever waits for ever needs no timer.
-    pub(super) fn arm_wait(&mut self, until: Moment, slip: Slip) {
+    /// Sets the timer of a wait; one without a limit needs none.
+    pub(super) fn arm_wait(&mut self, until: Moment, waiter: WaiterId) {
         if until < Moment::FAR {
-            self.waits.insert((until, slip));
+            self.waits.insert((until, waiter));
         }
     }
 
     fn is_over(&self) -> bool {
         let quiet =
-            self.slips.is_empty() && self.waits.is_empty() && self.claims.is_empty() && self.partings.is_empty();
-        let told = self.todo.is_empty() && self.events.is_empty() && self.under_way == 0;
+            self.waiters.is_empty() && self.waits.is_empty() && self.claims.is_empty() && self.releases.is_empty();
+        let told = self.todo.is_empty() && self.events.is_empty() && self.in_flight == 0;
         quiet && told && self.failing.is_none() && self.heartbeat_at.is_none() && self.remote.is_forgettable()
     }
 }
 
 #[cold]
-fn make(serial: u64) -> Box<Bustle> {
-    // A thread that ends has none to spare.
+fn make(serial: u64) -> Box<Active> {
+    // A thread that is ending has no spares.
     let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).unwrap_or_default();
     match spare {
-        Some(mut bustle) => {
-            bustle.slips.go_on_after(serial);
-            bustle
+        Some(mut active) => {
+            active.waiters.continue_after(serial);
+            active
         }
-        None => Box::new(Bustle::after(serial)),
+        None => Box::new(Active::after(serial)),
     }
 }
 
-fn put_away(mut bustle: Box<Bustle>) {
-    let Bustle { slips, partings, todo, events, held_back, .. } = &*bustle;
-    let room = [slips.room(), partings.capacity(), todo.capacity(), events.capacity(), held_back.capacity()];
+fn put_away(mut active: Box<Active>) {
+    let Active { waiters, releases, todo, events, held_back, .. } = &*active;
+    let room = [waiters.capacity(), releases.capacity(), todo.capacity(), events.capacity(), held_back.capacity()];
     if room.into_iter().any(|room| room > ROOM) {
         return;
     }
-    (bustle.blocker, bustle.remote, bustle.beaten_to, bustle.let_in) = (None, Remote::NONE, None, 0);
-    bustle.held_back.clear();
+    (active.blocker, active.remote, active.heartbeat_cursor, active.granted_at_once) = (None, Remote::NONE, None, 0);
+    active.held_back.clear();
     let _ = SPARES.try_with(|spares| {
         let mut spares = spares.borrow_mut();
         if spares.len() < SPARE {
-            spares.push(bustle);
+            spares.push(active);
         }
     });
 }
 
-/// A bustle, or none.
+/// The active state, or none. Reading without one sees an empty one; writing makes one.
 #[derive(Debug, Default)]
-pub(super) struct Now {
-    here: Option<Box<Bustle>>,
+pub(super) struct MaybeActive {
+    here: Option<Box<Active>>,
     serial: u64,
 }
 
-impl Now {
+impl MaybeActive {
     pub(super) fn is_quiet(&self) -> bool {
         self.here.is_none()
     }
@@ -340,27 +343,27 @@ impl Now {
         self.here.as_mut()?.events.pop_front()
     }
 
-    /// Puts it away if it is over.
+    /// Keeps it for reuse if nothing is under way any more.
     pub(super) fn tidy(&mut self) {
-        if let Some(over) = self.here.take_if(|bustle| bustle.is_over()) {
-            self.serial = over.slips.serial();
+        if let Some(over) = self.here.take_if(|active| active.is_over()) {
+            self.serial = over.waiters.serial();
             put_away(over);
         }
     }
 }
 
-impl Deref for Now {
-    type Target = Bustle;
+impl Deref for MaybeActive {
+    type Target = Active;
 
     #[inline]
-    fn deref(&self) -> &Bustle {
+    fn deref(&self) -> &Active {
         self.here.as_deref().unwrap_or(&NOTHING)
     }
 }
 
-impl DerefMut for Now {
+impl DerefMut for MaybeActive {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Bustle {
+    fn deref_mut(&mut self) -> &mut Active {
         let serial = self.serial;
         self.here.get_or_insert_with(|| make(serial))
     }
@@ -377,7 +380,7 @@ impl KnownRun {
         self.0.map(|number| RunId(number.get() - 1))
     }
 
-    /// The first that is known stays.
+    /// Only the first run is noted.
     pub(super) fn note(&mut self, run: RunId) {
         *self = self.id().or(Some(run)).into();
     }
@@ -391,54 +394,66 @@ impl From<Option<RunId>> for KnownRun {
 
 // ---- Holds ----
 
-/// The place of a hold, and its number: place 0 is the first, the others are those of the slab.
-pub(super) type HoldKey = u64;
-
 const INDEX_BITS: u32 = 32;
+
+/// The key of a hold is its place and its generation: place 0 is the first, the others are those of the slab.
+impl HoldKey {
+    fn new(index: usize, generation: u32) -> Self {
+        Self((u64::from(generation) << INDEX_BITS) | index as u64)
+    }
+
+    fn index(self) -> usize {
+        usize::try_from(self.0 & u64::from(u32::MAX)).unwrap_or(usize::MAX)
+    }
+
+    fn generation(self) -> u32 {
+        u32::try_from(self.0 >> INDEX_BITS).unwrap_or(u32::MAX)
+    }
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     first: Option<Hold>,
-    /// Boxed: hardly ever there.
+    /// Boxed: hardly ever present.
     others: Option<Box<Slab<Hold>>>,
-    /// How many holds there were.
-    born: u32,
+    /// How many holds there were so far.
+    generation: u32,
 }
 
 impl Holds {
     pub(super) fn insert(&mut self, mut hold: Hold) -> HoldKey {
-        self.born = self.born.wrapping_add(1);
-        hold.born = self.born;
+        self.generation = self.generation.wrapping_add(1);
+        hold.generation = self.generation;
         if self.first.is_none() {
             self.first = Some(hold);
-            return key(0, self.born);
+            return HoldKey::new(0, self.generation);
         }
-        key(self.others.get_or_insert_default().insert(hold) + 1, self.born)
+        HoldKey::new(self.others.get_or_insert_default().insert(hold) + 1, self.generation)
     }
 
     pub(super) fn get(&self, key: HoldKey) -> Option<&Hold> {
-        let hold = match index(key) {
+        let hold = match key.index() {
             0 => self.first.as_ref(),
             place => self.others.as_ref()?.get(place - 1),
         };
-        hold.filter(|hold| hold.born == birth(key))
+        hold.filter(|hold| hold.generation == key.generation())
     }
 
     pub(super) fn get_mut(&mut self, key: HoldKey) -> Option<&mut Hold> {
-        let hold = match index(key) {
+        let hold = match key.index() {
             0 => self.first.as_mut(),
             place => self.others.as_mut()?.get_mut(place - 1),
         };
-        hold.filter(|hold| hold.born == birth(key) || zoo::has(Bug::RenewalOfAnother))
+        hold.filter(|hold| hold.generation == key.generation() || zoo::has(Bug::RenewalOfAnother))
     }
 
     pub(super) fn remove(&mut self, key: HoldKey) -> Option<Hold> {
         self.get(key)?;
-        match index(key) {
+        match key.index() {
             0 => self.first.take(),
             place => {
                 let hold = self.others.as_mut()?.try_remove(place - 1);
-                // A lock that is left in peace should weigh as little as possible.
+                // An idle lock should take as little memory as possible.
                 self.others.take_if(|others| others.is_empty());
                 hold
             }
@@ -447,40 +462,28 @@ impl Holds {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (HoldKey, &Hold)> {
         let others = self.others.iter().flat_map(|others| others.iter());
-        let others = others.map(|(index, hold)| (key(index + 1, hold.born), hold));
-        self.first.iter().map(|hold| (key(0, hold.born), hold)).chain(others)
+        let others = others.map(|(index, hold)| (HoldKey::new(index + 1, hold.generation), hold));
+        self.first.iter().map(|hold| (HoldKey::new(0, hold.generation), hold)).chain(others)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (HoldKey, &mut Hold)> {
         let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
-        let others = others.map(|(index, hold)| (key(index + 1, hold.born), hold));
-        self.first.iter_mut().map(|hold| (key(0, hold.born), hold)).chain(others)
+        let others = others.map(|(index, hold)| (HoldKey::new(index + 1, hold.generation), hold));
+        self.first.iter_mut().map(|hold| (HoldKey::new(0, hold.generation), hold)).chain(others)
     }
 
     pub(super) fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.elsewhere()
+        usize::from(self.first.is_some()) + self.outside()
     }
 
-    /// Those that have no place in the machine.
-    pub(super) fn elsewhere(&self) -> usize {
+    /// Holds that are not stored in the machine itself.
+    pub(super) fn outside(&self) -> usize {
         self.others.as_ref().map_or(0, |others| others.len())
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none() && self.others.is_none()
     }
-}
-
-fn key(index: usize, born: u32) -> HoldKey {
-    (u64::from(born) << INDEX_BITS) | index as u64
-}
-
-fn index(key: HoldKey) -> usize {
-    usize::try_from(key & u64::from(u32::MAX)).unwrap_or(usize::MAX)
-}
-
-fn birth(key: HoldKey) -> u32 {
-    u32::try_from(key >> INDEX_BITS).unwrap_or(u32::MAX)
 }
 
 // ---- The state word ----
@@ -519,13 +522,13 @@ impl Word {
         self.0 >> STATE == 1
     }
 
-    /// One level deeper; `None` at the bottom.
+    /// One level deeper; `None` at the deepest.
     #[must_use]
     pub fn enter(self) -> Option<Self> {
         (self.is_locked() && self.depth() < MAX_DEPTH).then(|| Self(self.0 + ONE_DEEPER))
     }
 
-    /// One level up; free when that was the first.
+    /// One level up; free if that was the first level.
     #[must_use]
     pub fn leave(self) -> Self {
         if self.depth() > 1 { Self(self.0 - ONE_DEEPER) } else { Self::default() }
@@ -538,26 +541,26 @@ mod tests {
 
     #[test]
     fn a_waiter_is_small() {
-        assert!(size_of::<Entry>() <= 56, "a slip has {} bytes", size_of::<Entry>());
+        assert!(size_of::<Entry>() <= 56, "a waiter has {} bytes", size_of::<Entry>());
         assert!(size_of::<Ask>() <= 72, "an ask has {} bytes", size_of::<Ask>());
     }
 
     #[test]
     fn the_line_keeps_order_when_anybody_leaves() {
-        let mut slips = Slips::after(0);
-        let all: Vec<Slip> = (0..5).map(|_| slips.insert(None, Stage::Unclaimed)).collect();
-        all.iter().for_each(|slip| slips.join(*slip));
-        slips.remove(all[2]);
-        slips.set(all[0], Stage::Unclaimed);
-        slips.join(all[1]);
-        assert_eq!(slips.line(), [all[3], all[4], all[1]]);
-        slips.remove(all[1]);
-        slips.remove(all[3]);
-        assert_eq!(slips.head(), Some(all[4]));
-        slips.remove(all[4]);
-        assert!(slips.line_is_empty());
-        slips.join(all[0]);
-        assert_eq!(slips.line(), [all[0]]);
+        let mut waiters = Waiters::after(0);
+        let all: Vec<WaiterId> = (0..5).map(|_| waiters.insert(None, Stage::Unclaimed)).collect();
+        all.iter().for_each(|waiter| waiters.join(*waiter));
+        waiters.remove(all[2]);
+        waiters.set(all[0], Stage::Unclaimed);
+        waiters.join(all[1]);
+        assert_eq!(waiters.line(), [all[3], all[4], all[1]]);
+        waiters.remove(all[1]);
+        waiters.remove(all[3]);
+        assert_eq!(waiters.head(), Some(all[4]));
+        waiters.remove(all[4]);
+        assert!(waiters.line_is_empty());
+        waiters.join(all[0]);
+        assert_eq!(waiters.line(), [all[0]]);
     }
 
     #[test]

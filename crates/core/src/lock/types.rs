@@ -3,10 +3,10 @@
 //! | group | types |
 //! |---|---|
 //! | settings | [`Settings`] |
-//! | what is asked | [`Ask`], [`OwnerId`], [`Vigil`], [`Recovery`] |
-//! | names for what is under way | [`Slip`], [`Grip`] |
-//! | what comes of it | [`Outcome`], [`How`], [`Why`], [`Released`], [`HoldState`], [`LossReason`], [`Tally`] |
-//! | requests to the store | [`Action`], [`Errand`], [`Lane`] |
+//! | what is asked | [`Ask`], [`OwnerId`], [`HoldLimits`], [`Recovery`] |
+//! | names for what is under way | [`WaiterId`], [`HoldKey`] |
+//! | what comes of it | [`WaitOutcome`], [`How`], [`Failure`], [`Released`], [`HoldState`], [`LossReason`], [`Tally`] |
+//! | requests to the store | [`Action`], [`RequestContext`], [`ConnectionKind`] |
 //! | events | [`Event`], [`Finding`], [`Lost`] |
 
 use std::fmt;
@@ -27,27 +27,27 @@ use crate::token::Token;
 
 // ---- Settings ----
 
-/// What all machines of one client share.
+/// What all machines of one client have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Margin between the client's clock and the store's.
     pub drift: Drift,
     /// How long a grant from the queue lasts before it is confirmed; half the lease if that is shorter.
     pub window: Duration,
-    /// How many local hand-offs may pass a known remote waiter.
+    /// How many local passes may overtake a waiter of another process that is known.
     pub max_passes: u32,
-    /// For how long local hand-offs may pass a known remote waiter; for half of it, those who came after it was known.
+    /// For how long local passes may overtake a waiter of another process. Waiters that came after it was known may only for half as long.
     pub max_passing: Duration,
-    /// Pause between tries at a store that fails.
+    /// Pauses between tries at a store that fails.
     pub backoff: Backoff,
-    /// When a store that cannot be reached becomes an error.
+    /// How long a store may fail before its waiters get an error.
     pub unavailable_after: Duration,
-    /// How long a request may stay unanswered; also how long a claim stays valid on its way.
+    /// How long a request may stay unanswered. Also how long a claim is valid after it was sent.
     pub response: Duration,
 }
 
 impl Settings {
-    /// How long a grant from the queue lasts with that lease.
+    /// The claim window for that lease: how long a grant from the queue lasts until it is confirmed.
     pub(super) fn window_of(&self, lease: Lease) -> Duration {
         self.window.min(lease.length() / 2)
     }
@@ -69,44 +69,44 @@ impl Default for Settings {
 
 // ---- What is asked ----
 
-/// Who asks, here in this process; the store never sees it.
+/// Who asks, inside this process. The store never sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OwnerId(NonZeroU64);
 
 impl OwnerId {
-    /// The owner of that number, for every number but the last there is.
+    /// The owner with that number. Every number but the largest names a different one.
     ///
     /// ```
     /// use bandog_core::lock::OwnerId;
     /// assert_ne!(OwnerId::new(0), OwnerId::new(1));
-    /// assert_eq!(size_of::<Option<OwnerId>>(), 8, "nobody takes no room");
+    /// assert_eq!(size_of::<Option<OwnerId>>(), 8, "no owner takes no extra room");
     /// ```
     pub fn new(number: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(number))
     }
 }
 
-/// A wish for the lock.
+/// A request for the lock by one waiter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// What to hold.
     pub mode: Mode,
-    /// Whether to stand in the store's queue in person instead of with the cohort.
+    /// Whether to queue in the store with a claim of its own instead of with the local line.
     pub fair: bool,
     /// Whether to wait at all.
     pub patience: Patience,
-    /// Since when it is waited for.
+    /// When the wait began.
     pub since: Moment,
-    /// When to stop waiting; [`Moment::FAR`] for never.
+    /// When the wait ends; [`Moment::FAR`] for never.
     pub until: Moment,
-    /// Whose wish it is, if re-entry or self-deadlock is to be noticed.
+    /// Who asks, if re-entry or a deadlock with itself is to be noticed.
     pub owner: Option<OwnerId>,
     /// Whether the owner may enter again.
     pub reentrant: bool,
-    /// How long the lease is and how it is kept.
+    /// How long the lease is and how it is renewed.
     pub terms: Terms,
-    /// What the watchdog watches besides the lease, if anything: shared, since every waiter carries this.
-    pub vigil: Option<Arc<Vigil>>,
+    /// What the watchdog watches besides the lease, if anything. Shared, since every waiter carries one.
+    pub limits: Option<Arc<HoldLimits>>,
     /// What to do when the hold is lost.
     pub recovery: Recovery,
 }
@@ -118,23 +118,23 @@ impl Ask {
     }
 }
 
-/// What is too long for one lock. Most have no limit at all.
+/// How long a hold, a wait or a renewal may take. Most locks have no limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Vigil {
-    /// Held longer than this, it is lost.
+pub struct HoldLimits {
+    /// A hold that lasts longer is lost.
     pub max_hold: Option<Duration>,
-    /// Without a [sign of progress](super::Machine::handle_progress) for longer than this, it is lost.
+    /// A hold without a [sign of progress](super::Machine::handle_progress) for longer is lost.
     pub progress: Option<Duration>,
-    /// Held longer than this is worth an alert.
+    /// A hold that lasts longer raises an alert.
     pub alert_hold: Option<Duration>,
-    /// Waited for longer than this is worth an alert.
+    /// A wait that takes longer raises an alert.
     pub alert_wait: Option<Duration>,
-    /// A renewal that comes so much later than its moment is worth an alert.
+    /// A renewal that is later than planned by more raises an alert.
     pub alert_renewal: Option<Duration>,
 }
 
-impl Vigil {
-    /// Ready to be asked with; `None` if there is nothing to watch.
+impl HoldLimits {
+    /// Shared, for an [`Ask`]; `None` if there is no limit.
     pub fn shared(self) -> Option<Arc<Self>> {
         (self != Self::default()).then(|| Arc::new(self))
     }
@@ -144,63 +144,64 @@ impl Vigil {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Recovery {
-    /// Nothing: the store hears of it when the guard is released, or by the lease end.
+    /// Nothing: the store releases it when the guard is released or the lease ends.
     #[default]
     Notify,
     /// Release it in the store at once, so that others need not wait for the guard or the lease end.
     Release,
-    /// Take it again, under a new and higher token, if the store proves that nobody had it in between.
+    /// Take it again under a new, higher token, if the store proves that nobody held it in between.
     Reacquire,
 }
 
 // ---- Names for what is under way ----
 
-/// A claim check for something that is under way; [`Machine::pick`](super::Machine::pick) exchanges it for the outcome.
+/// Names somebody who waits for an outcome: of an acquire, a release, a renewal or a change of mode.
+/// [`Machine::take_outcome`](super::Machine::take_outcome) exchanges it for the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slip {
+pub struct WaiterId {
     pub(super) index: u32,
-    // Indices are used again: an answer for a slip that was given up must not reach whoever has its index now.
+    // Indices are reused: an answer for a cancelled waiter must not reach the waiter that has its index now.
     pub(super) serial: u64,
 }
 
-impl Slip {
-    /// A small number, unique among the slips that are out.
+impl WaiterId {
+    /// A small number, unique among the present waiters.
     pub fn index(self) -> usize {
         self.index as usize
     }
 }
 
-/// A guard's grip on a hold.
+/// Names a hold, for its guard. Once the hold is gone it names nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Grip(pub(super) u64);
+pub struct HoldKey(pub(super) u64);
 
 // ---- What comes of it ----
 
-/// How something ended.
+/// What a waiter gets.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum WaitOutcome {
     /// The lock is held.
     Granted {
-        /// For releasing and looking.
-        grip: Grip,
-        /// The fencing token of this hold.
+        /// The hold.
+        hold_key: HoldKey,
+        /// Its fencing token.
         token: Token,
-        /// By which way it came.
+        /// How the lock came.
         how: How,
     },
-    /// A release, renewal or downgrade is through.
+    /// A release, renewal, upgrade or downgrade succeeded.
     Done,
-    /// It did not work. In a box: every waiter has room for an outcome, and few for such a long one.
-    Failed(Box<Why>),
+    /// It failed. Boxed: every waiter has room for an outcome, and failures are large and rare.
+    Failed(Box<Failure>),
 }
 
-impl From<Why> for Outcome {
-    fn from(why: Why) -> Self {
-        Self::Failed(Box::new(why))
+impl From<Failure> for WaitOutcome {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(Box::new(failure))
     }
 }
 
-/// By which way a lock came to whoever asked.
+/// How a lock came to its waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum How {
@@ -208,9 +209,9 @@ pub enum How {
     AtOnce,
     /// Passed on inside this process, without the store.
     Local,
-    /// From the store's queue: by a push or a heartbeat's answer.
+    /// From the queue in the store: by a push or by the answer to a heartbeat.
     HandOff,
-    /// Its owner held it already.
+    /// Its owner already held it.
     Reentry,
 }
 
@@ -249,20 +250,20 @@ impl fmt::Display for How {
     }
 }
 
-/// Why something did not work.
+/// Why something failed.
 #[derive(Debug, Clone)]
-pub enum Why {
+pub enum Failure {
     /// The wait is over.
     Timeout(Option<Blocker>),
-    /// Held by another, and the ask did not want to wait.
+    /// Somebody else holds it, and the ask did not want to wait.
     Busy(Option<Blocker>),
-    /// The same owner holds the lock and would wait for itself.
+    /// Its owner holds the lock and would wait for itself.
     WouldDeadlock,
     /// Re-entered 255 times already.
     TooDeep,
-    /// The store says it cannot be.
+    /// The store refuses it.
     Refused(Refusal),
-    /// The store cannot be reached, or fails in a way that does not pass.
+    /// The store cannot be reached, or fails in a way that trying again cannot help.
     Store(StoreError),
     /// The hold is gone.
     Lost(LossReason),
@@ -270,13 +271,13 @@ pub enum Why {
     Closed,
 }
 
-/// How a release went, as far as can be told at once.
+/// How a release went, as far as is known at once.
 #[derive(Debug)]
 pub enum Released {
     /// It is over.
-    Now(Result<(), Why>),
-    /// The store was asked; the slip has the answer.
-    Later(Slip),
+    Now(Result<(), Failure>),
+    /// The store was asked; this waiter gets the answer.
+    Later(WaiterId),
 }
 
 /// How a hold stands.
@@ -309,7 +310,7 @@ pub enum LossReason {
     /// The store does not know the hold any more: deleted, evicted, or taken after expiry.
     #[error("the store no longer knows this hold")]
     Gone,
-    /// Somebody asked for it back.
+    /// It was revoked, for this reason.
     #[error("revoked: {}", Harmless(.0))]
     Revoked(Arc<str>),
     /// Held longer than `max_hold`.
@@ -321,7 +322,7 @@ pub enum LossReason {
     /// The task that it was bound to finished, panicked or was aborted without releasing.
     #[error("the task that it was bound to ended")]
     TaskEnded,
-    /// No sign of progress for longer than was allowed.
+    /// Its holder gave no sign of progress for too long.
     #[error("its holder gave no sign of progress for too long")]
     NoProgress,
     /// The client was shut down.
@@ -363,14 +364,14 @@ impl LossReason {
     }
 }
 
-/// One machine in numbers.
+/// The holds and waiters of one machine, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Live holds.
     pub holds: usize,
-    /// Those among them that are in doubt.
+    /// Live holds that are uncertain.
     pub uncertain: usize,
-    /// Whoever waits here.
+    /// Waiters for the lock.
     pub waiters: usize,
 }
 
@@ -379,36 +380,36 @@ pub struct Tally {
 /// What the driver must send to the store.
 #[derive(Debug, Clone)]
 pub struct Action {
-    /// To be handed back with the answer.
-    pub errand: Errand,
+    /// What it is for; handed back with the answer.
+    pub context: RequestContext,
     /// The request.
     pub op: Op,
-    /// Which connection.
-    pub lane: Lane,
+    /// The connection to use.
+    pub connection: ConnectionKind,
 }
 
 /// Which of a client's connections a request takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    /// The one in the caller's runtime.
+pub enum ConnectionKind {
+    /// The one in the runtime of the caller.
     Claims,
-    /// The same, written before the caller goes on: it is not known to let others run soon.
+    /// The same, but written before the caller continues: the caller may keep its thread busy.
     AtOnce,
-    /// The renewal thread's own: ordered, and alive when the caller's runtime is gone.
+    /// The renewal thread's own: ordered, and alive when the caller's runtime has ended.
     Renewals,
 }
 
-/// What a request was for.
+/// What a request is for. It comes back with the answer.
 #[derive(Debug, Clone)]
-pub enum Errand {
+pub enum RequestContext {
     /// A claim or an upgrade.
     Claim {
         /// Its sequence number.
         seq: u64,
-        /// Whether it is one of those of which only so many are under way at once.
+        /// Whether it counts towards the in-flight limit.
         counts: bool,
     },
-    /// The confirmation of a claim before it is believed.
+    /// The confirmation of a granted claim before it becomes a hold.
     Confirm {
         /// The claim.
         seq: u64,
@@ -418,47 +419,48 @@ pub enum Errand {
     /// A renewal.
     Renew {
         /// Which hold.
-        grip: Grip,
+        hold_key: HoldKey,
         /// The hold's id when it was sent.
         seq: u64,
         /// Time before the send.
         sent: Moment,
         /// Whoever waits for it.
-        slip: Option<Slip>,
-        /// It is worth most then, and may be kept until then; whoever keeps it asks [`Machine::handle_due`](super::Machine::handle_due).
+        waiter: Option<WaiterId>,
+        /// When it should be sent. Until then it may be kept; before it is sent, [`Machine::handle_due`](super::Machine::handle_due) says
+        /// whether it is still wanted.
         due: Moment,
     },
-    /// A heartbeat for these claims.
+    /// A heartbeat for queued claims.
     Heartbeat {
         /// Sequence numbers, in the order of the request.
         seqs: Vec<u64>,
         /// Time before the send.
         sent: Moment,
     },
-    /// A look at the record of a hold, which changes nothing.
-    Look {
+    /// A check of the record of a hold. It changes nothing.
+    Check {
         /// Which hold.
-        grip: Grip,
+        hold_key: HoldKey,
         /// The hold's id when it was sent.
         seq: u64,
         /// Time before the send.
         sent: Moment,
     },
     /// A release.
-    Part {
-        /// Key of the parting.
+    Release {
+        /// Which pending release.
         key: usize,
     },
     /// A downgrade of a hold.
     Downgrade {
         /// Which hold.
-        grip: Grip,
+        hold_key: HoldKey,
         /// The hold's id when it was sent.
         seq: u64,
         /// Whoever waits for it.
-        slip: Slip,
+        waiter: WaiterId,
     },
-    /// The withdrawal of an upgrade whose wait is over.
+    /// The withdrawal of an upgrade that is given up.
     Withdraw {
         /// The upgrade's claim.
         seq: u64,
@@ -467,14 +469,14 @@ pub enum Errand {
     },
 }
 
-impl Errand {
-    /// Whether this is the kind of answer that its request asks for.
+impl RequestContext {
+    /// Whether this kind of answer fits the request.
     pub(super) fn is_answered_by(&self, body: &Body) -> bool {
         match self {
             Self::Claim { .. } => matches!(body, Body::Verdict(_)),
             Self::Confirm { .. } | Self::Renew { .. } => matches!(body, Body::Renewal(_)),
-            Self::Heartbeat { .. } | Self::Look { .. } => matches!(body, Body::Standings(_)),
-            Self::Part { .. } => matches!(body, Body::Release(_)),
+            Self::Heartbeat { .. } | Self::Check { .. } => matches!(body, Body::Standings(_)),
+            Self::Release { .. } => matches!(body, Body::Release(_)),
             Self::Downgrade { .. } | Self::Withdraw { .. } => matches!(body, Body::Downgraded(_)),
         }
     }
@@ -485,69 +487,69 @@ impl Errand {
 /// What the driver must tell somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The slip's outcome is ready.
-    Ready(Slip),
+    /// The waiter's outcome is ready.
+    Ready(WaiterId),
     /// A hold was lost.
     Lost(Box<Lost>),
     /// A renewal was confirmed, and was not the first confirmation of a grant.
     Renewed {
         /// Of which hold.
-        grip: Grip,
-        /// How long after it was due, if that was too long.
+        hold_key: HoldKey,
+        /// How late it was, if that was too late.
         late: Option<Duration>,
     },
-    /// An attempt to renew failed, had no answer, or found no hold.
-    RenewalFailed(Grip),
-    /// A hold became doubtful.
+    /// A renewal failed, was not answered, or found no hold.
+    RenewalFailed(HoldKey),
+    /// A hold became uncertain.
     Uncertain {
         /// Which one.
-        grip: Grip,
+        hold_key: HoldKey,
         /// Its deadline.
         until: Moment,
     },
-    /// Something is wrong with a hold.
+    /// The watchdog found something wrong with a hold.
     Found {
         /// Which hold.
-        grip: Grip,
+        hold_key: HoldKey,
         /// Its token.
         token: Token,
         /// What.
         finding: Finding,
     },
-    /// What came of a recovery. The token is that of the hold, new if it was taken again.
+    /// The result of a recovery.
     Recovered {
         /// Which hold.
-        grip: Grip,
+        hold_key: HoldKey,
         /// What was done: [`Recovery`], or `None` for a repair that needs nobody's consent.
         strategy: Option<Recovery>,
         /// Whether it worked.
         worked: bool,
-        /// Its token now.
+        /// The token of the hold now: a new one if it was taken again.
         token: Token,
     },
-    /// A hold is held for longer than its alert allows.
+    /// A hold lasts longer than its alert allows.
     HeldLong {
         /// The token of the hold.
         token: Token,
         /// For how long.
         held: Duration,
-        /// What is allowed.
+        /// The limit.
         limit: Duration,
     },
     /// A renewal is later than its alert allows.
     RenewedLong {
         /// The token of the hold.
         token: Token,
-        /// By how much so far.
+        /// How late it is so far.
         late: Duration,
-        /// What is allowed.
+        /// The limit.
         limit: Duration,
     },
-    /// Somebody waits for longer than its alert allows.
+    /// A wait takes longer than its alert allows.
     WaitedLong {
         /// For how long.
         waited: Duration,
-        /// What is allowed.
+        /// The limit.
         limit: Duration,
     },
 }
@@ -556,14 +558,14 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// Its renewal is overdue by so much, or its last attempts failed.
+    /// Its renewal is overdue, or the last attempts failed.
     Renewal {
-        /// How long after its moment.
+        /// How late it is.
         overdue: Duration,
     },
-    /// The record does not name us, or not with our token.
+    /// The record does not name this hold, or names it with another token.
     Record,
-    /// The record's lease end is not where it must be: a clock was set, or somebody changed the record.
+    /// The lease end in the record is wrong: a clock was set, or somebody changed the record.
     LeaseEnd {
         /// What the store says is left.
         remaining: Duration,
@@ -572,7 +574,7 @@ pub enum Finding {
     },
     /// Its holder ended, stands still, or holds on for too long.
     Holder {
-        /// Which of them: the word of its [`LossReason`].
+        /// Which of these: the word of its [`LossReason`].
         reason: &'static str,
     },
 }
@@ -580,8 +582,8 @@ pub enum Finding {
 /// A hold that was lost. It may be gone by the time this is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Its grip.
-    pub grip: Grip,
+    /// Its key.
+    pub hold_key: HoldKey,
     /// Its fencing token.
     pub token: Token,
     /// Its id in the store.

@@ -1,8 +1,8 @@
 //! The renewal of one hold in a store: when to renew, when to try again, what the guard may believe, when it is lost.
 //!
-//! The driver asks [`Renewal::due`] at [`Renewal::next`], sends what it is told to, and reports the outcome with
-//! [`Renewal::confirmed`] or [`Renewal::failed`]; an answer that never comes needs no report. Guards read
-//! [`Renewal::state`].
+//! The driver asks [`LeaseTracker::due`] at [`LeaseTracker::next`], sends what it is told to, and reports the outcome with
+//! [`LeaseTracker::confirmed`] or [`LeaseTracker::failed`]; an answer that never comes needs no report. Guards read
+//! [`LeaseTracker::state`].
 //!
 //! | phase | `due` at its moment | after a confirmation | after a failure |
 //! |---|---|---|---|
@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - The deadline is the latest of those that answers prove; nothing else moves it, and no answer shortens it, except a
-//!   [look](Renewal::look) at a record whose end was moved.
+//!   [look](LeaseTracker::correct_end) at a record whose end was moved.
 //! - Past its deadline a hold is lost and stays lost, whatever arrives later; the reason stays the same too.
 //! - After `due` says anything but lost, `next` lies in the future: a loop around the two never spins.
 //! - All moments are whole milliseconds, rounded down, as the timers are: loss is told early rather than late.
@@ -29,7 +29,7 @@ use crate::time::Moment;
 
 /// The state of one hold's lease.
 #[derive(Debug, Clone)]
-pub struct Renewal {
+pub struct LeaseTracker {
     terms: Terms,
     // Not rounded: answers are compared by it.
     end: Moment,
@@ -50,7 +50,7 @@ enum Phase {
     Resting,
 }
 
-/// The next moment at which [`Renewal::due`] has something to say.
+/// The next moment at which [`LeaseTracker::due`] has something to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// A renewal becomes due.
@@ -94,7 +94,7 @@ pub enum Loss {
 
 /// What the holder may believe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Health {
     /// Held, and renewals work.
     Held {
         /// The deadline.
@@ -112,7 +112,7 @@ pub enum State {
     },
 }
 
-impl Renewal {
+impl LeaseTracker {
     /// The lease of a new grant: the answer to a request of `sent` left `remaining`.
     pub fn new(terms: Terms, sent: Moment, remaining: Duration) -> Self {
         let end = terms.end(sent, remaining);
@@ -213,14 +213,14 @@ impl Renewal {
     }
 
     /// What the holder may believe at `now`.
-    pub fn state(&self, now: Moment) -> State {
+    pub fn state(&self, now: Moment) -> Health {
         let until = self.deadline();
         if now >= until {
-            State::Lost { reason: self.loss() }
+            Health::Lost { reason: self.loss() }
         } else if self.doubtful(now) {
-            State::Uncertain { until }
+            Health::Uncertain { until }
         } else {
-            State::Held { until }
+            Health::Held { until }
         }
     }
 
@@ -235,7 +235,7 @@ impl Renewal {
     }
 
     /// A look at the record shows another end than was confirmed: the nearer one counts, and a renewal is due at once.
-    pub fn look(&mut self, sent: Moment, remaining: Duration) {
+    pub fn correct_end(&mut self, sent: Moment, remaining: Duration) {
         self.end = self.end.min(self.terms.end(sent, remaining));
         if let Phase::Waiting { due } = &mut self.phase {
             *due = (*due).min(policy::tick(sent));

@@ -2,7 +2,7 @@
 //! when to try again.
 //!
 //! [`RenewalPolicy`] is what people set. [`Terms`] is the policy checked against a lease; the driver makes it once and
-//! every [`Renewal`](super::Renewal) of that lease copies it. Pure arithmetic, no state.
+//! every [`LeaseTracker`](super::LeaseTracker) of that lease copies it. Pure arithmetic, no state.
 
 use std::time::Duration;
 

@@ -2,21 +2,21 @@
 
 use super::*;
 
-fn held_in_peace() -> (Lock, Grip) {
-    let (mut lock, grip) = Lock::held(writer());
+fn held_in_peace() -> (Lock, HoldKey) {
+    let (mut lock, hold_key) = Lock::held(writer());
     lock.news();
     lock.machine.tidy();
-    (lock, grip)
+    (lock, hold_key)
 }
 
 #[test]
 fn what_only_waiting_needs_is_put_away_and_looking_does_not_bring_it_back() {
-    let (mut lock, grip) = held_in_peace();
-    assert!(lock.machine.bustle.is_quiet());
+    let (mut lock, hold_key) = held_in_peace();
+    assert!(lock.machine.active.is_quiet());
     lock.wait(1);
     assert_eq!((lock.actions().len(), lock.news().len()), (0, 0));
-    assert!(matches!(lock.machine.state(lock.now, grip), Some(HoldState::Held { .. })));
-    assert!(lock.machine.bustle.is_quiet());
+    assert!(matches!(lock.machine.state(lock.now, hold_key), Some(HoldState::Held { .. })));
+    assert!(lock.machine.active.is_quiet());
 }
 
 #[test]
@@ -25,25 +25,25 @@ fn a_slip_from_before_is_not_taken_for_a_later_one() {
     let early = lock.ask(writer());
     lock.actions();
     lock.answer("acquire #1", granted(10));
-    let grip = lock.grip(early);
+    let hold_key = lock.hold_key(early);
     lock.news();
     lock.machine.tidy();
-    assert!(lock.machine.bustle.is_quiet());
+    assert!(lock.machine.active.is_quiet());
     let late = lock.ask(writer());
     assert_eq!((early.index(), early == late), (late.index(), false), "at the same place");
     lock.cancel(early);
-    lock.release(grip);
+    lock.release(hold_key);
     assert_eq!(lock.pick(late), "granted 10.1", "nobody has cancelled this one");
 }
 
 #[test]
 fn who_waits_elsewhere_is_not_forgotten() {
-    let (mut lock, grip) = Lock::held(writer());
+    let (mut lock, hold_key) = Lock::held(writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
     lock.news();
     lock.machine.tidy();
     lock.ask(writer());
     lock.wait(10);
-    lock.release(grip);
+    lock.release(hold_key);
     assert_eq!(lock.actions(), ["release #1"]);
 }

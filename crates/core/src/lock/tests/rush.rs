@@ -3,16 +3,16 @@
 use super::*;
 use crate::holder::PublicId;
 use crate::lock::claim::Phase;
-use crate::lock::outputs::{BEAT, LET_IN, UNDER_WAY};
+use crate::lock::outputs::{HEARTBEAT_BATCH, MAX_EXTRA_IN_FLIGHT, MAX_IN_FLIGHT};
 use crate::op::Blocker;
 
-const MANY: usize = UNDER_WAY + 3;
+const MANY: usize = MAX_IN_FLIGHT + 3;
 
 /// So many fair waiters.
-fn crowd(count: usize) -> (Lock, Vec<Slip>) {
+fn crowd(count: usize) -> (Lock, Vec<WaiterId>) {
     let mut lock = Lock::new();
-    let slips = (0..count).map(|_| lock.ask(fair())).collect();
-    (lock, slips)
+    let waiters = (0..count).map(|_| lock.ask(fair())).collect();
+    (lock, waiters)
 }
 
 /// All of them in the store's queue.
@@ -25,7 +25,7 @@ fn queue_all(lock: &mut Lock) {
 
 /// How many of them have a place in the store's queue.
 fn places(lock: &Lock) -> usize {
-    lock.machine.bustle.claims.values().filter(|claim| matches!(claim.phase, Phase::Queued { .. })).count()
+    lock.machine.active.claims.values().filter(|claim| matches!(claim.phase, Phase::Queued { .. })).count()
 }
 
 fn claims(numbers: impl Iterator<Item = usize>) -> Vec<String> {
@@ -43,13 +43,13 @@ fn still_queued(count: usize) -> Body {
 #[test]
 fn claims_go_out_some_at_a_time_and_in_order() {
     let (mut lock, _) = crowd(MANY);
-    assert_eq!(lock.actions(), claims(1..=UNDER_WAY));
+    assert_eq!(lock.actions(), claims(1..=MAX_IN_FLIGHT));
     lock.answer("acquire #7", queued(10));
-    assert_eq!(lock.actions(), claims(UNDER_WAY + 1..=UNDER_WAY + 1), "one answered, one more");
+    assert_eq!(lock.actions(), claims(MAX_IN_FLIGHT + 1..=MAX_IN_FLIGHT + 1), "one answered, one more");
     // Whoever comes now is behind those who are held back.
     lock.answer("acquire #8", queued(10));
     lock.ask(fair());
-    assert_eq!(lock.actions(), claims(UNDER_WAY + 2..=UNDER_WAY + 2));
+    assert_eq!(lock.actions(), claims(MAX_IN_FLIGHT + 2..=MAX_IN_FLIGHT + 2));
     queue_all(&mut lock);
     assert_eq!(places(&lock), MANY + 1, "everybody has a place in the end");
 }
@@ -57,42 +57,42 @@ fn claims_go_out_some_at_a_time_and_in_order() {
 #[test]
 fn where_the_store_lets_everybody_in_more_are_under_way() {
     let mut lock = Lock::new();
-    let most = UNDER_WAY + LET_IN;
+    let most = MAX_IN_FLIGHT + MAX_EXTRA_IN_FLIGHT;
     for _ in 0..2 * most {
         lock.ask(reader());
     }
-    let under_way = |lock: &Lock| lock.machine.bustle.under_way;
+    let in_flight = |lock: &Lock| lock.machine.active.in_flight;
     lock.actions();
-    for number in 1..=LET_IN {
+    for number in 1..=MAX_EXTRA_IN_FLIGHT {
         lock.answer(&format!("acquire #{number}"), granted(number as u64));
         lock.actions();
-        assert_eq!(under_way(&lock), UNDER_WAY + number, "one more for each that is granted");
+        assert_eq!(in_flight(&lock), MAX_IN_FLIGHT + number, "one more for each that is granted");
     }
-    lock.answer(&format!("acquire #{}", LET_IN + 1), granted(1_000));
+    lock.answer(&format!("acquire #{}", MAX_EXTRA_IN_FLIGHT + 1), granted(1_000));
     lock.actions();
-    assert_eq!(under_way(&lock), most, "but no more than that");
-    lock.answer(&format!("acquire #{}", LET_IN + 2), queued(1_000));
+    assert_eq!(in_flight(&lock), most, "but no more than that");
+    lock.answer(&format!("acquire #{}", MAX_EXTRA_IN_FLIGHT + 2), queued(1_000));
     lock.actions();
-    assert_eq!(under_way(&lock), most - 1, "until one has to wait");
+    assert_eq!(in_flight(&lock), most - 1, "until one has to wait");
 }
 
 #[test]
 fn an_answer_makes_room_whatever_became_of_its_claim() {
-    let (mut lock, slips) = crowd(MANY);
+    let (mut lock, waiters) = crowd(MANY);
     lock.actions();
-    lock.cancel(slips[0]);
+    lock.cancel(waiters[0]);
     assert_eq!(lock.actions(), claims(0..0), "its request is still under way");
     lock.answer("acquire #1", queued(10));
-    assert_eq!(lock.actions(), ["release #1", &format!("acquire #{}", UNDER_WAY + 1)]);
+    assert_eq!(lock.actions(), ["release #1", &format!("acquire #{}", MAX_IN_FLIGHT + 1)]);
 }
 
 #[test]
 fn who_gives_up_before_the_claim_is_sent_is_passed_over() {
-    let (mut lock, slips) = crowd(MANY);
+    let (mut lock, waiters) = crowd(MANY);
     lock.actions();
-    lock.cancel(slips[UNDER_WAY]);
+    lock.cancel(waiters[MAX_IN_FLIGHT]);
     lock.answer("acquire #1", queued(10));
-    assert_eq!(lock.actions(), claims(UNDER_WAY + 2..=UNDER_WAY + 2));
+    assert_eq!(lock.actions(), claims(MAX_IN_FLIGHT + 2..=MAX_IN_FLIGHT + 2));
 }
 
 #[test]
@@ -106,30 +106,30 @@ fn who_does_not_want_to_wait_is_not_held_back() {
 #[test]
 fn who_does_not_want_to_wait_holds_up_nobody() {
     let mut lock = Lock::new();
-    for number in 1..=UNDER_WAY + 1 {
+    for number in 1..=MAX_IN_FLIGHT + 1 {
         lock.ask(Ask { patience: Patience::Try, ..reader() });
         assert_eq!(lock.actions(), [format!("try #{number}")]);
     }
     lock.ask(fair());
-    assert_eq!(lock.actions(), claims(UNDER_WAY + 2..=UNDER_WAY + 2));
+    assert_eq!(lock.actions(), claims(MAX_IN_FLIGHT + 2..=MAX_IN_FLIGHT + 2));
 }
 
 #[test]
 fn after_a_failure_they_come_in_the_order_of_asking() {
-    let (mut lock, slips) = crowd(MANY);
+    let (mut lock, waiters) = crowd(MANY);
     lock.actions();
     // Their places are used again by whoever comes last.
-    slips[UNDER_WAY..UNDER_WAY + 3].iter().for_each(|slip| lock.cancel(*slip));
-    let last: Vec<Slip> = (0..3).map(|_| lock.ask(fair())).collect();
+    waiters[MAX_IN_FLIGHT..MAX_IN_FLIGHT + 3].iter().for_each(|waiter| lock.cancel(*waiter));
+    let last: Vec<WaiterId> = (0..3).map(|_| lock.ask(fair())).collect();
     assert!(lock.actions().is_empty(), "held back");
     lock.refuse("acquire #1", StoreErrorKind::Unavailable);
-    let order = lock.machine.bustle.slips.unclaimed();
+    let order = lock.machine.active.waiters.unclaimed();
     assert_eq!(&order[order.len() - 3..], &last[..], "they came last");
 }
 
 #[test]
 fn a_wait_that_ends_before_the_claim_is_sent_says_so() {
-    let (mut lock, _) = crowd(UNDER_WAY);
+    let (mut lock, _) = crowd(MAX_IN_FLIGHT);
     let late = lock.ask(within(100, fair()));
     lock.actions();
     lock.wait(100);
@@ -149,86 +149,93 @@ fn a_store_that_fails_has_its_pause_from_all_of_them() {
         assert!(lock.actions().is_empty(), "nobody asks a store that has just failed");
     }
     lock.wait(5_000);
-    assert_eq!(lock.actions().len(), UNDER_WAY);
+    assert_eq!(lock.actions().len(), MAX_IN_FLIGHT);
     queue_all(&mut lock);
     assert_eq!(places(&lock), MANY);
 }
 
 #[test]
 fn a_store_that_stays_away_is_told_to_all_of_them() {
-    let (mut lock, slips) = crowd(MANY);
+    let (mut lock, waiters) = crowd(MANY);
     lock.actions();
     while let Some((sent, _)) = lock.out.first().cloned() {
         lock.lose_answer(&sent);
     }
     lock.wait(20_000);
-    for slip in slips {
-        assert!(lock.pick(slip).starts_with("store:"));
+    for waiter in waiters {
+        assert!(lock.pick(waiter).starts_with("store:"));
     }
 }
 
 #[test]
 fn a_heartbeat_asks_after_some_at_a_time() {
-    let (mut lock, _) = crowd(2 * BEAT + 1);
+    let (mut lock, _) = crowd(2 * HEARTBEAT_BATCH + 1);
     lock.actions();
     queue_all(&mut lock);
     lock.wait(1_000);
-    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
-    lock.answer(&beat(1..=BEAT), still_queued(BEAT));
-    assert_eq!(lock.actions(), [beat(BEAT + 1..=2 * BEAT)], "the next, as soon as that is answered");
-    lock.answer(&beat(BEAT + 1..=2 * BEAT), still_queued(BEAT));
-    let last = 2 * BEAT + 1;
+    assert_eq!(lock.actions(), [beat(1..=HEARTBEAT_BATCH)]);
+    lock.answer(&beat(1..=HEARTBEAT_BATCH), still_queued(HEARTBEAT_BATCH));
+    assert_eq!(
+        lock.actions(),
+        [beat(HEARTBEAT_BATCH + 1..=2 * HEARTBEAT_BATCH)],
+        "the next, as soon as that is answered"
+    );
+    lock.answer(&beat(HEARTBEAT_BATCH + 1..=2 * HEARTBEAT_BATCH), still_queued(HEARTBEAT_BATCH));
+    let last = 2 * HEARTBEAT_BATCH + 1;
     assert_eq!(lock.actions(), [beat(last..=last)]);
     lock.answer(&beat(last..=last), still_queued(1));
     assert!(lock.actions().is_empty(), "all were asked after");
     lock.wait(1_000);
-    assert_eq!(lock.actions(), [beat(1..=BEAT)], "and again from the first");
+    assert_eq!(lock.actions(), [beat(1..=HEARTBEAT_BATCH)], "and again from the first");
 }
 
 #[test]
 fn the_first_ask_at_the_blockers_lease_end_whatever_the_round_does() {
-    let (mut lock, _) = crowd(2 * BEAT + 1);
+    let (mut lock, _) = crowd(2 * HEARTBEAT_BATCH + 1);
     lock.actions();
     queue_all(&mut lock);
     lock.wait(1_000);
-    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
+    assert_eq!(lock.actions(), [beat(1..=HEARTBEAT_BATCH)]);
     let blocker = Blocker { holder: PublicId::from_bits(1), who: Arc::default(), remaining: millis(100) };
     let ending = |ahead| Standing::Queued(Queued { ahead, blocker: Some(blocker.clone()), ..place(10) });
-    let standings = (0..).take(BEAT).map(ending).collect();
-    lock.answer(&beat(1..=BEAT), Body::Standings(standings));
-    assert_eq!(lock.actions(), [beat(BEAT + 1..=2 * BEAT)]);
+    let standings = (0..).take(HEARTBEAT_BATCH).map(ending).collect();
+    lock.answer(&beat(1..=HEARTBEAT_BATCH), Body::Standings(standings));
+    assert_eq!(lock.actions(), [beat(HEARTBEAT_BATCH + 1..=2 * HEARTBEAT_BATCH)]);
     // That piece is not answered yet when the blocker's lease ends.
     lock.wait(105);
-    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
-    lock.answer(&beat(BEAT + 1..=2 * BEAT), still_queued(BEAT));
-    let last = 2 * BEAT + 1;
+    assert_eq!(lock.actions(), [beat(1..=HEARTBEAT_BATCH)]);
+    lock.answer(&beat(HEARTBEAT_BATCH + 1..=2 * HEARTBEAT_BATCH), still_queued(HEARTBEAT_BATCH));
+    let last = 2 * HEARTBEAT_BATCH + 1;
     assert_eq!(lock.actions(), [beat(last..=last)], "the round goes on");
-    lock.answer(&beat(1..=BEAT), still_queued(BEAT));
+    lock.answer(&beat(1..=HEARTBEAT_BATCH), still_queued(HEARTBEAT_BATCH));
     assert!(lock.actions().is_empty(), "and ends");
 }
 
 #[test]
 fn a_heartbeat_without_an_answer_begins_again() {
-    let (mut lock, _) = crowd(BEAT + 1);
+    let (mut lock, _) = crowd(HEARTBEAT_BATCH + 1);
     lock.actions();
     queue_all(&mut lock);
     lock.wait(1_000);
-    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
-    lock.lose_answer(&beat(1..=BEAT));
+    assert_eq!(lock.actions(), [beat(1..=HEARTBEAT_BATCH)]);
+    lock.lose_answer(&beat(1..=HEARTBEAT_BATCH));
     assert!(lock.actions().is_empty());
     lock.wait(1_000);
-    assert_eq!(lock.actions(), [beat(1..=BEAT)]);
+    assert_eq!(lock.actions(), [beat(1..=HEARTBEAT_BATCH)]);
 }
 
 #[test]
 fn a_grant_that_was_missed_is_found_however_far_back() {
-    let (mut lock, slips) = crowd(BEAT + 1);
+    let (mut lock, waiters) = crowd(HEARTBEAT_BATCH + 1);
     lock.actions();
     queue_all(&mut lock);
     lock.wait(1_000);
     lock.actions();
-    lock.answer(&beat(1..=BEAT), still_queued(BEAT));
+    lock.answer(&beat(1..=HEARTBEAT_BATCH), still_queued(HEARTBEAT_BATCH));
     lock.actions();
-    lock.answer(&beat(BEAT + 1..=BEAT + 1), standing(Standing::Granted(grant(20, LEASE, NOBODY))));
-    assert_eq!(lock.pick(slips[BEAT]), "granted 20.0");
+    lock.answer(
+        &beat(HEARTBEAT_BATCH + 1..=HEARTBEAT_BATCH + 1),
+        standing(Standing::Granted(grant(20, LEASE, NOBODY))),
+    );
+    assert_eq!(lock.pick(waiters[HEARTBEAT_BATCH]), "granted 20.0");
 }
