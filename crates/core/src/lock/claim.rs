@@ -6,18 +6,17 @@
 //! | answers | granted, queued, busy, refused |
 //! | grants | a grant arrives by reply, push or heartbeat; it is believed at once or confirmed first |
 //! | heartbeats | when to ask after queued claims, and what their standings mean |
-//! | upgrades | an upgrade is confirmed or withdrawn |
-//! | waits | a wait runs out, and with which failure |
 //! | ends | a claim fails, is abandoned, or is made anew |
 //!
-//! The transitions are in the table of the [parent module](super). What a failing store means for waiters is in [`failing`](super::failing).
+//! The transitions are in the table of the [parent module](super). Upgrades are in [`upgrade`](super::upgrade). What a failing
+//! store means for waiters, and why waits end, is in [`failing`](super::failing).
 
 use std::time::Duration;
 
 use crate::lease::Lease;
 use crate::mode::Mode;
-use crate::op::{Downgraded, Line, Patience, Queued, Refusal, Renewal, Standing, Verdict};
-use crate::store::{Outcome, StoreError, StoreErrorKind};
+use crate::op::{Line, Patience, Queued, Refusal, Renewal, Standing, Verdict};
+use crate::store::{StoreError, StoreErrorKind};
 use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::Stamp;
 use crate::zoo::{self, Bug};
@@ -146,14 +145,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn claim_upgrade(&mut self, now: Moment, waiter: WaiterId, hold_key: HoldKey) {
-        if let Some(seq) = self.new_claim(now, waiter, Recipient::Upgrade(waiter, hold_key)) {
-            self.active.waiters.set(waiter, Stage::Claimed(seq));
-            self.active.todo.push_back(Todo::Claim(seq));
-        }
-    }
-
-    fn new_claim(&mut self, now: Moment, waiter: WaiterId, recipient: Recipient) -> Option<u64> {
+    pub(super) fn new_claim(&mut self, now: Moment, waiter: WaiterId, recipient: Recipient) -> Option<u64> {
         let &Ask { mode, fair, patience, terms, .. } = self.active.waiters.ask(waiter)?;
         Some(self.insert_claim(now, recipient, ClaimSpec { mode, lease: terms.lease(), fair, patience }))
     }
@@ -476,233 +468,7 @@ impl Machine {
         }
     }
 
-    // ---- Upgrades ----
-
-    /// The claim that upgrades this hold, if one is pending.
-    pub(super) fn upgrade_of(&self, hold_key: HoldKey) -> Option<u64> {
-        let upgrades = |recipient: Recipient| matches!(recipient, Recipient::Upgrade(_, of) if of == hold_key);
-        self.active.claims.iter().find(|(_, claim)| upgrades(claim.recipient)).map(|(seq, _)| *seq)
-    }
-
-    pub(super) fn is_upgrade(&self, seq: u64) -> bool {
-        matches!(self.active.claims.get(&seq).map(|claim| claim.recipient), Some(Recipient::Upgrade(..)))
-    }
-
-    /// The read hold is gone while its upgrade is pending, so it may have been exchanged: asks the store. False if there is nothing to ask.
-    pub(super) fn confirm_upgrade(&mut self, seq: u64) -> bool {
-        let Some(claim) = self.active.claims.get_mut(&seq) else { return false };
-        match claim.phase {
-            Phase::New => return false,
-            Phase::Confirming | Phase::Withdrawing => {}
-            Phase::Sent | Phase::Queued { .. } => {
-                claim.phase = Phase::Confirming;
-                self.active.todo.push_back(Todo::Confirm(seq));
-            }
-        }
-        true
-    }
-
-    /// Gives up an upgrade: back to reading, whether or not the exchange has happened.
-    pub(super) fn withdraw(&mut self, seq: u64, failure: Failure) {
-        let Some(claim) = self.active.claims.get_mut(&seq) else { return };
-        match (claim.phase, claim.recipient) {
-            (Phase::New, Recipient::Upgrade(waiter, _)) => {
-                self.forget_claim(seq);
-                self.fail(waiter, failure);
-            }
-            (Phase::New | Phase::Withdrawing, _) => {}
-            (Phase::Sent | Phase::Queued { .. } | Phase::Confirming, _) => {
-                claim.phase = Phase::Withdrawing;
-                claim.giving_up = Some(Box::new(failure));
-                self.active.todo.push_back(Todo::Withdraw(seq));
-            }
-        }
-    }
-
-    pub(super) fn on_withdrawn(&mut self, now: (Moment, LeaseTime), seq: u64, sent: Moment, answer: Downgraded) {
-        let (now, at) = now;
-        let Some(claim) = self.active.claims.get_mut(&seq) else { return };
-        let Recipient::Upgrade(waiter, hold_key) = claim.recipient else { return };
-        let may_arrive = claim.run.id().is_none() && at <= claim.not_after;
-        let failure = claim.giving_up.take();
-        match answer {
-            Downgraded::Withdrawn => {
-                self.forget_claim(seq);
-            }
-            Downgraded::Shared(grant) => {
-                // The exchange had happened: the hold continues under its new id, shared again.
-                let (stamp, remaining, line) = (grant.stamp, grant.remaining, grant.line);
-                self.settle_claim(
-                    now,
-                    seq,
-                    waiter,
-                    &IncomingGrant { stamp, sent, pushed: None, remaining, line, confirmed: true },
-                );
-                if let Some(hold) = self.holds.get_mut(hold_key) {
-                    hold.mode = Mode::Shared;
-                }
-            }
-            // The exchange had happened, and neither hold is left.
-            Downgraded::Revoked { reason } => {
-                self.forget_claim(seq);
-                self.lose_revoked(now, hold_key, LossReason::Revoked(reason.into()));
-            }
-            // The upgrade may still arrive and exchange the read hold.
-            Downgraded::NotHolder if may_arrive => self.end_both(now, seq, hold_key),
-            Downgraded::NotHolder => {
-                self.forget_claim(seq);
-                self.active.todo.push_back(Todo::Renew(hold_key, None));
-            }
-        }
-        self.fail(waiter, failure.map_or(Failure::Timeout(None), |failure| *failure));
-    }
-
-    pub(super) fn on_withdraw_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let Some(Recipient::Upgrade(waiter, hold_key)) = self.active.claims.get(&seq).map(|claim| claim.recipient)
-        else {
-            return;
-        };
-        self.end_both(now, seq, hold_key);
-        self.fail(waiter, Failure::Store(error));
-    }
-
-    /// Nobody knows whether the exchange has happened.
-    fn end_both(&mut self, now: Moment, seq: u64, hold_key: HoldKey) {
-        self.release_claim(now, seq, ConnectionKind::Renewals);
-        self.forget_claim(seq);
-        self.lose(now, hold_key, LossReason::Unreachable);
-    }
-
-    /// A read hold was lost: its pending upgrade fails.
-    pub(super) fn end_upgrade(&mut self, now: Moment, hold_key: HoldKey, reason: &LossReason) {
-        let Some(seq) = self.upgrade_of(hold_key) else { return };
-        let waiter = self.active.claims.get(&seq).and_then(|claim| self.recipient(claim));
-        self.abandon(now, seq);
-        if let Some(waiter) = waiter {
-            self.fail(waiter, Failure::Lost(reason.clone()));
-        }
-    }
-
-    // ---- Waits that run out ----
-
-    pub(super) fn wait_over(&mut self, now: Moment, waiter: WaiterId) {
-        self.alert_wait(now, waiter);
-        let failure = self.wait_failure(now, waiter);
-        match self.active.waiters.stage(waiter) {
-            Some(Stage::Claimed(seq)) => {
-                let seq = *seq;
-                if self.is_upgrade(seq) {
-                    return self.withdraw(seq, failure);
-                }
-                self.fail(waiter, failure);
-                self.abandon(now, seq);
-            }
-            Some(Stage::InLine) => {
-                self.fail(waiter, failure);
-                self.line_shrank(now);
-            }
-            Some(Stage::Unclaimed) => self.fail(waiter, failure),
-            _ => {}
-        }
-    }
-
-    /// Why a wait was in vain: somebody held the lock, or the store did not answer.
-    fn wait_failure(&self, now: Moment, waiter: WaiterId) -> Failure {
-        if let Some(error) = self.trouble_of(waiter) {
-            return Failure::Store(error);
-        }
-        if let Some(silent) = self.silence(now, waiter) {
-            return Failure::Store(StoreError::unknown(format!("the store has not answered for {silent:.1?}")));
-        }
-        let blocker = self.in_the_way(now);
-        if blocker.is_none() && self.is_held_back(waiter) {
-            let words = "too many ask for this lock at once, and it was not its turn to ask within the wait";
-            return Failure::Store(StoreError::not_executed(StoreErrorKind::Unavailable, words));
-        }
-        if blocker.is_none() && self.is_unanswered(waiter) {
-            return Failure::Store(StoreError::unknown("the store did not answer within the wait"));
-        }
-        Failure::Timeout(blocker)
-    }
-
-    /// How long ago the store last confirmed that this waiter is queued, if that is longer than a heartbeat may take. Then nobody
-    /// knows whether the lock is still held.
-    fn silence(&self, now: Moment, waiter: WaiterId) -> Option<Duration> {
-        let claim = self.active.claims.get(&self.claim_of(waiter)?)?;
-        let silent = now.since(claim.asked);
-        let said = matches!(claim.phase, Phase::Queued { .. }) && !zoo::has(Bug::HeartbeatsMayFail);
-        (said && silent >= self.window(claim.lease).max(self.settings.response)).then_some(silent)
-    }
-
-    /// The claim that a waiter depends on: its own, or that of the local line.
-    pub(super) fn claim_of(&self, waiter: WaiterId) -> Option<u64> {
-        match (self.active.waiters.stage(waiter)?, self.cohort) {
-            (Stage::Claimed(seq), _) => Some(*seq),
-            (Stage::InLine, CohortState::Claiming(seq)) => Some(seq),
-            _ => None,
-        }
-    }
-
-    fn is_held_back(&self, waiter: WaiterId) -> bool {
-        let Some(Stage::Claimed(seq)) = self.active.waiters.stage(waiter) else { return false };
-        let is_new = self.active.claims.get(seq).is_some_and(|claim| claim.phase == Phase::New);
-        is_new && !self.active.held_back.is_empty()
-    }
-
-    fn is_unanswered(&self, waiter: WaiterId) -> bool {
-        let Some(seq) = self.claim_of(waiter) else { return false };
-        let asks = |phase: Phase| matches!(phase, Phase::New | Phase::Sent);
-        let unanswered = |claim: &PendingClaim| asks(claim.phase) && !matches!(claim.recipient, Recipient::Upgrade(..));
-        self.active.claims.get(&seq).is_some_and(|claim| unanswered(claim))
-    }
-
     // ---- Ends ----
-
-    pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
-        let need = if self.is_confirming(seq) { Need::Grants } else { Need::Claims };
-        self.claim_failed(now, seq, need, error);
-    }
-
-    /// A claim came to nothing because the store failed.
-    fn claim_failed(&mut self, now: Moment, seq: u64, need: Need, error: StoreError) {
-        let Some(claim) = self.active.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else {
-            return;
-        };
-        let (recipient, patience, sent) = (claim.recipient, claim.patience, claim.asked);
-        // A claim that is being confirmed was granted, so others must not wait for its window to end. A claim that takes a hold again may
-        // have been executed by an earlier try.
-        let regains = matches!(recipient, Recipient::Regain(..));
-        let may_be_executed = error.outcome == Outcome::Unknown && claim.phase != Phase::New;
-        if may_be_executed || claim.phase == Phase::Confirming || regains {
-            if let Recipient::Upgrade(..) = recipient {
-                // A release would leave a reader that believes in a hold that was exchanged.
-                return self.withdraw(seq, Failure::Store(error));
-            }
-            self.release_claim(now, seq, ConnectionKind::Renewals);
-        }
-        if let Recipient::Regain(hold_key, _) = recipient {
-            return self.on_regain_error(seq, hold_key);
-        }
-        let try_again =
-            error.is_transient() && patience == Patience::Queue && !matches!(recipient, Recipient::Upgrade(..));
-        if !try_again {
-            return self.fail_claim(now, seq, |_| Failure::Store(error.clone()));
-        }
-        self.forget_claim(seq);
-        if let Recipient::Waiter(waiter) = recipient {
-            self.active.waiters.set(waiter, Stage::Unclaimed);
-        }
-        if recipient != Recipient::Nobody {
-            self.note_failure(now, need, sent, error);
-        }
-    }
-
-    /// A claim that was certainly not executed never will be, so its not-after no longer matters.
-    pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
-        if let Some(claim) = self.active.claims.get_mut(&seq).filter(|_| error.outcome == Outcome::NotExecuted) {
-            claim.not_after = LeaseTime::ZERO;
-        }
-    }
 
     /// A claim came to nothing, and nothing has failed: its recipient claims again.
     fn claim_again(&mut self, now: Moment, seq: u64) {
@@ -717,7 +483,7 @@ impl Machine {
     }
 
     /// Ends a claim and fails everybody who depends on it.
-    fn fail_claim(&mut self, now: Moment, seq: u64, failure: impl Fn(WaiterId) -> Failure) {
+    pub(super) fn fail_claim(&mut self, now: Moment, seq: u64, failure: impl Fn(WaiterId) -> Failure) {
         if matches!(self.active.claims.get(&seq).map(|claim| claim.phase), Some(Phase::Queued { .. })) {
             self.release_claim(now, seq, ConnectionKind::Renewals);
         }

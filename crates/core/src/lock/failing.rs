@@ -1,4 +1,5 @@
-//! A store that fails: for a moment, so that claims are made again after a pause; or for too long, so that waits end.
+//! A store that fails: for a moment, so that claims are made again after a pause; or for too long, so that waits end. And waits that run
+//! out, which say whether a holder or the store was the reason.
 //!
 //! Requests take two connections, and each may fail while the other works. So the machine notes for each [need](Need) of a waiter since
 //! when it fails. Invariant: a need that has failed for [`unavailable_after`](super::Settings::unavailable_after) ends the waits that
@@ -6,14 +7,14 @@
 
 use std::time::Duration;
 
-use crate::op::{Body, Queued, Refusal, Verdict};
-use crate::store::StoreError;
-use crate::time::Moment;
+use crate::op::{Body, Patience, Queued, Refusal, Verdict};
+use crate::store::{Outcome, StoreError, StoreErrorKind};
+use crate::time::{LeaseTime, Moment};
 use crate::zoo::{self, Bug};
 
-use super::claim::Phase;
+use super::claim::{PendingClaim, Phase, Recipient};
 use super::state::Stage;
-use super::{CohortState, Failure, Machine, RequestContext, WaiterId};
+use super::{CohortState, ConnectionKind, Failure, Machine, RequestContext, WaiterId};
 
 /// What a waiter needs from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +83,52 @@ impl Failing {
 
 impl Machine {
     // ---- The store fails ----
+
+    pub(super) fn on_claim_error(&mut self, now: Moment, seq: u64, error: StoreError) {
+        let need = if self.is_confirming(seq) { Need::Grants } else { Need::Claims };
+        self.claim_failed(now, seq, need, error);
+    }
+
+    /// A claim came to nothing because the store failed.
+    pub(super) fn claim_failed(&mut self, now: Moment, seq: u64, need: Need, error: StoreError) {
+        let Some(claim) = self.active.claims.get(&seq).filter(|claim| claim.phase != Phase::Withdrawing) else {
+            return;
+        };
+        let (recipient, patience, sent) = (claim.recipient, claim.patience, claim.asked);
+        // A claim that is being confirmed was granted, so others must not wait for its window to end. A claim that takes a hold again may
+        // have been executed by an earlier try.
+        let regains = matches!(recipient, Recipient::Regain(..));
+        let may_be_executed = error.outcome == Outcome::Unknown && claim.phase != Phase::New;
+        if may_be_executed || claim.phase == Phase::Confirming || regains {
+            if let Recipient::Upgrade(..) = recipient {
+                // A release would leave a reader that believes in a hold that was exchanged.
+                return self.withdraw(seq, Failure::Store(error));
+            }
+            self.release_claim(now, seq, ConnectionKind::Renewals);
+        }
+        if let Recipient::Regain(hold_key, _) = recipient {
+            return self.on_regain_error(seq, hold_key);
+        }
+        let try_again =
+            error.is_transient() && patience == Patience::Queue && !matches!(recipient, Recipient::Upgrade(..));
+        if !try_again {
+            return self.fail_claim(now, seq, |_| Failure::Store(error.clone()));
+        }
+        self.forget_claim(seq);
+        if let Recipient::Waiter(waiter) = recipient {
+            self.active.waiters.set(waiter, Stage::Unclaimed);
+        }
+        if recipient != Recipient::Nobody {
+            self.note_failure(now, need, sent, error);
+        }
+    }
+
+    /// A claim that was certainly not executed never will be, so its not-after no longer matters.
+    pub(super) fn note_unsent(&mut self, seq: u64, error: &StoreError) {
+        if let Some(claim) = self.active.claims.get_mut(&seq).filter(|_| error.outcome == Outcome::NotExecuted) {
+            claim.not_after = LeaseTime::ZERO;
+        }
+    }
 
     /// The store failed a request sent at `sent`: the next claim comes after a pause.
     pub(super) fn note_failure(&mut self, now: Moment, need: Need, sent: Moment, error: StoreError) {
@@ -246,9 +293,82 @@ impl Machine {
     }
 
     /// The latest error, if what a waiter needs fails.
-    pub(super) fn trouble_of(&self, waiter: WaiterId) -> Option<StoreError> {
+    fn trouble_of(&self, waiter: WaiterId) -> Option<StoreError> {
         let failing = self.active.failing.as_ref()?;
         let concerned = self.needs(waiter)?.iter().any(|need| failing.fails(*need));
         concerned.then(|| failing.error.clone())
+    }
+
+    // ---- Waits that run out ----
+
+    pub(super) fn wait_over(&mut self, now: Moment, waiter: WaiterId) {
+        self.alert_wait(now, waiter);
+        let failure = self.wait_failure(now, waiter);
+        match self.active.waiters.stage(waiter) {
+            Some(Stage::Claimed(seq)) => {
+                let seq = *seq;
+                if self.is_upgrade(seq) {
+                    return self.withdraw(seq, failure);
+                }
+                self.fail(waiter, failure);
+                self.abandon(now, seq);
+            }
+            Some(Stage::InLine) => {
+                self.fail(waiter, failure);
+                self.line_shrank(now);
+            }
+            Some(Stage::Unclaimed) => self.fail(waiter, failure),
+            _ => {}
+        }
+    }
+
+    /// Why a wait was in vain: somebody held the lock, or the store did not answer.
+    fn wait_failure(&self, now: Moment, waiter: WaiterId) -> Failure {
+        if let Some(error) = self.trouble_of(waiter) {
+            return Failure::Store(error);
+        }
+        if let Some(silent) = self.silence(now, waiter) {
+            return Failure::Store(StoreError::unknown(format!("the store has not answered for {silent:.1?}")));
+        }
+        let blocker = self.in_the_way(now);
+        if blocker.is_none() && self.is_held_back(waiter) {
+            let words = "too many ask for this lock at once, and it was not its turn to ask within the wait";
+            return Failure::Store(StoreError::not_executed(StoreErrorKind::Unavailable, words));
+        }
+        if blocker.is_none() && self.is_unanswered(waiter) {
+            return Failure::Store(StoreError::unknown("the store did not answer within the wait"));
+        }
+        Failure::Timeout(blocker)
+    }
+
+    /// How long ago the store last confirmed that this waiter is queued, if that is longer than a heartbeat may take. Then nobody
+    /// knows whether the lock is still held.
+    fn silence(&self, now: Moment, waiter: WaiterId) -> Option<Duration> {
+        let claim = self.active.claims.get(&self.claim_of(waiter)?)?;
+        let silent = now.since(claim.asked);
+        let said = matches!(claim.phase, Phase::Queued { .. }) && !zoo::has(Bug::HeartbeatsMayFail);
+        (said && silent >= self.window(claim.lease).max(self.settings.response)).then_some(silent)
+    }
+
+    /// The claim that a waiter depends on: its own, or that of the local line.
+    pub(super) fn claim_of(&self, waiter: WaiterId) -> Option<u64> {
+        match (self.active.waiters.stage(waiter)?, self.cohort) {
+            (Stage::Claimed(seq), _) => Some(*seq),
+            (Stage::InLine, CohortState::Claiming(seq)) => Some(seq),
+            _ => None,
+        }
+    }
+
+    fn is_held_back(&self, waiter: WaiterId) -> bool {
+        let Some(Stage::Claimed(seq)) = self.active.waiters.stage(waiter) else { return false };
+        let is_new = self.active.claims.get(seq).is_some_and(|claim| claim.phase == Phase::New);
+        is_new && !self.active.held_back.is_empty()
+    }
+
+    fn is_unanswered(&self, waiter: WaiterId) -> bool {
+        let Some(seq) = self.claim_of(waiter) else { return false };
+        let asks = |phase: Phase| matches!(phase, Phase::New | Phase::Sent);
+        let unanswered = |claim: &PendingClaim| asks(claim.phase) && !matches!(claim.recipient, Recipient::Upgrade(..));
+        self.active.claims.get(&seq).is_some_and(|claim| unanswered(claim))
     }
 }

@@ -282,7 +282,7 @@ impl Machine {
     }
 
     /// Why the hold is lost, if it is.
-    fn lost(&mut self, now: Moment, hold_key: HoldKey) -> Option<Failure> {
+    pub(super) fn lost(&mut self, now: Moment, hold_key: HoldKey) -> Option<Failure> {
         match self.state(now, hold_key) {
             None => Some(Failure::Lost(LossReason::Gone)),
             Some(HoldState::Lost(reason)) => {

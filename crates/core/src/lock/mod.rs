@@ -16,8 +16,10 @@
 //! | `inputs.rs` | every input: `handle_*`, and what guards and waiters call directly |
 //! | `outputs.rs` | every output: `poll_*`, the requests, the in-flight limit, the views |
 //! | `claim.rs` | the life of a claim, from the first ask to the hold |
-//! | `failing.rs` | a store that fails: pauses, retries, and waits that end for it |
-//! | `hold.rs` | the life of a hold: renewals, checks, loss, recovery |
+//! | `upgrade.rs` | the claim of an upgrade, which belongs to a read hold |
+//! | `failing.rs` | a store that fails: pauses, retries, and why waits end |
+//! | `hold.rs` | the life of a hold: granted, entered, renewed, lost |
+//! | `watch.rs` | what the watchdog finds in a hold, and how a lost hold is recovered |
 //! | `release.rs` | how a hold ends: to the next local waiter, or back to the store |
 //! | `state.rs` | the tables: waiters, holds, and what is needed only while something is under way |
 //!
@@ -100,6 +102,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod types;
+mod upgrade;
+mod watch;
 
 pub use state::{MAX_DEPTH, Word};
 pub use types::{
