@@ -103,12 +103,12 @@ impl WallTime {
     }
 }
 
-/// One life of a store: changes when the store restarts or fails over, because memory of grants may be gone.
+/// One run of a store. It changes when the store restarts or fails over, because the store may have forgotten grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RunId(pub u64);
 
 impl RunId {
-    /// Of a push for which its store cannot vouch: the client asks before it believes it. No store has this one.
+    /// For a push that its store cannot vouch for: the client asks before it believes it. No store has this run.
     pub const UNKNOWN: Self = Self(u64::MAX);
 }
 
@@ -121,10 +121,10 @@ impl fmt::Display for RunId {
 /// The store's view of the instant at which it applies an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
-    /// The clock that leases live on.
+    /// The clock that leases are counted on.
     pub lease: LeaseTime,
     /// The clock that stamps are minted from.
     pub wall: WallTime,
-    /// Which life of the store this is.
+    /// Which run of the store this is.
     pub run: RunId,
 }

@@ -5,7 +5,7 @@
 
 macro_rules! bugs {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// A mistake.
+        /// A bug.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[cfg_attr(not(feature = "zoo"), allow(dead_code, reason = "named by code that is compiled out"))]
         pub enum Bug {
@@ -134,7 +134,7 @@ mod switch {
         static LOOSE: Cell<Option<Bug>> = const { Cell::new(None) };
     }
 
-    /// Runs something with one bug let loose on this thread.
+    /// Runs something with one bug on this thread.
     pub fn with<R>(bug: Option<Bug>, run: impl FnOnce() -> R) -> R {
         LOOSE.set(bug);
         let result = run();

@@ -1,4 +1,4 @@
-//! Scripted holds in virtual time, and one property: whatever the network does, we never believe longer than the store.
+//! Scripted holds in virtual time, and one property: whatever the network does, the client never believes longer than the store.
 
 mod belief;
 
@@ -187,7 +187,7 @@ fn a_hung_attempt_counts_as_failed_and_its_late_answer_still_helps() {
 }
 
 #[test]
-fn a_late_look_at_a_hung_attempt_retries_at_once() {
+fn attempt_that_hung_is_retried_at_once_when_it_is_noticed_late() {
     let mut renewal = hold(RenewalPolicy::default());
     assert_eq!(renewal.due(at(10_000)), Due::Renew);
     assert_eq!(renewal.due(at(15_000)), Due::Renew);
@@ -216,7 +216,7 @@ fn an_answer_that_renews_nothing_is_tried_again() {
 }
 
 #[test]
-fn a_pause_beyond_the_deadline_is_a_loss_at_the_first_look() {
+fn pause_beyond_the_deadline_is_a_loss_when_it_ends() {
     for attempted in [false, true] {
         let mut renewal = hold(RenewalPolicy::default());
         if attempted {
@@ -272,7 +272,7 @@ fn a_short_lease_shortens_patience() {
 }
 
 #[test]
-fn what_is_kept_of_the_terms_never_makes_the_margin_smaller() {
+fn stored_terms_never_shrink_the_margin() {
     let lease = Lease::new(LEASE).unwrap();
     let drift = |nanos| Drift { per_mille: 0, constant: Duration::from_nanos(nanos) };
     let deadline = |nanos| {

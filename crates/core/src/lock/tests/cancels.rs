@@ -57,7 +57,7 @@ fn a_pushed_grant_for_a_claim_that_nobody_wants_is_released_at_once() {
 }
 
 #[test]
-fn a_new_wish_does_not_wait_for_the_claim_of_one_that_was_given_up() {
+fn new_waiter_does_not_wait_for_the_claim_of_one_that_gave_up() {
     let mut lock = Lock::new();
     let waiter = lock.ask(writer());
     lock.actions();
@@ -103,7 +103,7 @@ fn a_cancelled_entry_leaves_the_outer_guard_alone() {
 }
 
 #[test]
-fn the_answer_to_a_cancelled_renewal_does_not_reach_the_next_slip() {
+fn answer_to_a_cancelled_renewal_does_not_reach_the_next_waiter() {
     let (mut lock, hold_key) = Lock::held(writer());
     let renewal = lock.machine.handle_renew(lock.now, hold_key);
     assert_eq!(lock.actions(), ["renew #1"]);
@@ -117,7 +117,7 @@ fn the_answer_to_a_cancelled_renewal_does_not_reach_the_next_slip() {
 }
 
 #[test]
-fn the_answer_to_a_release_that_nobody_waits_for_does_not_reach_the_next_slip() {
+fn answer_to_a_release_without_waiter_does_not_reach_the_next_waiter() {
     let (mut lock, hold_key) = Lock::held(writer());
     let Released::Later(release) = lock.machine.handle_release(lock.now, hold_key, true) else { panic!("asked") };
     lock.actions();
@@ -131,7 +131,7 @@ fn the_answer_to_a_release_that_nobody_waits_for_does_not_reach_the_next_slip() 
 }
 
 #[test]
-fn everybody_in_line_may_go_in_any_order() {
+fn waiters_may_leave_the_line_in_any_order() {
     let mut lock = Lock::new();
     let all = [(); 5].map(|()| lock.ask(writer()));
     lock.actions();

@@ -64,7 +64,7 @@ fn a_claim_carries_its_not_after_and_its_window() {
 }
 
 #[test]
-fn a_queued_claim_beats_and_is_granted_by_a_heartbeat() {
+fn queued_claim_sends_heartbeats_and_is_granted_by_one() {
     let (mut lock, waiter) = Lock::queued(writer());
     assert_eq!(lock.actions(), Vec::<String>::new());
     lock.wait(1_000);
@@ -115,7 +115,7 @@ fn a_claim_that_the_store_forgot_is_made_anew_under_a_fresh_id() {
 }
 
 #[test]
-fn busy_is_told_to_whoever_did_not_want_to_wait() {
+fn ask_that_does_not_wait_gets_busy() {
     let mut lock = Lock::new();
     let waiter = lock.ask(Ask { patience: Patience::Try, ..writer() });
     assert_eq!(lock.actions(), ["try #1"]);
@@ -262,7 +262,7 @@ fn a_try_that_was_lost_before_it_was_seen_tries_again_by_itself() {
 }
 
 #[test]
-fn a_lease_too_long_is_told_to_whoever_asked_for_it() {
+fn lease_that_is_too_long_fails_only_its_waiter() {
     let mut lock = Lock::new();
     let long = lock.ask(writer());
     let short = lock.ask(writer());

@@ -1,4 +1,4 @@
-//! Shutdown: everybody is told, everything is released, nothing begins.
+//! Shutdown: waiters fail, holds are released, and nothing new begins.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn close(lock: &mut Lock) {
 }
 
 #[test]
-fn waiters_are_told_and_holds_are_released() {
+fn close_fails_waiters_and_releases_holds() {
     let (mut lock, hold_key) = Lock::held(reader());
     let waiters = [lock.ask(writer()), lock.ask(fair())];
     assert_eq!(lock.actions(), ["acquire #2", "acquire #3"]);
@@ -26,7 +26,7 @@ fn waiters_are_told_and_holds_are_released() {
 }
 
 #[test]
-fn nothing_begins_any_more() {
+fn closed_machine_refuses_new_waiters() {
     let mut lock = Lock::new();
     close(&mut lock);
     let waiter = lock.ask(writer());
@@ -61,7 +61,7 @@ fn an_upgrade_ends_with_its_read_hold() {
 }
 
 #[test]
-fn errands_under_way_are_answered() {
+fn requests_under_way_are_answered_after_close() {
     let (mut lock, hold_key) = Lock::held(writer());
     let waiter = lock.machine.handle_renew(lock.now, hold_key);
     lock.actions();

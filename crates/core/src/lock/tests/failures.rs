@@ -1,4 +1,4 @@
-//! A store that fails: what is tried again, what is told, and what is never left behind.
+//! A store that fails: what is tried again, what is reported, and what is never left behind.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn a_confirmation_that_fails_is_released_and_claimed_anew() {
 }
 
 #[test]
-fn a_failure_that_does_not_pass_is_told_at_once() {
+fn permanent_failure_is_reported_at_once() {
     let mut lock = Lock::new();
     let waiter = lock.ask(writer());
     lock.actions();
@@ -54,7 +54,7 @@ fn a_failure_that_does_not_pass_is_told_at_once() {
 }
 
 #[test]
-fn whoever_does_not_want_to_wait_is_told_of_any_failure() {
+fn ask_that_does_not_wait_gets_every_failure() {
     let mut lock = Lock::new();
     let waiter = lock.ask(Ask { patience: Patience::Try, ..writer() });
     lock.actions();

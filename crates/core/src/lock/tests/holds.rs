@@ -149,7 +149,7 @@ fn a_hold_ends_at_its_maximum() {
 }
 
 #[test]
-fn a_pause_beyond_the_deadline_is_lost_at_the_first_look() {
+fn hold_is_lost_at_the_end_of_a_pause_beyond_its_deadline() {
     let (mut lock, hold_key) = Lock::held(writer());
     lock.pause(LEASE);
     assert_eq!(lock.state(hold_key), "lost: the lease ran out before it was renewed");
@@ -230,7 +230,7 @@ fn a_guard_that_cannot_be_released_is_left_to_its_lease() {
 }
 
 #[test]
-fn a_guard_that_outlives_its_hold_grips_nothing() {
+fn key_of_a_hold_that_is_gone_finds_nothing() {
     let (mut lock, stale) = Lock::held(owned(1));
     lock.machine.handle_owner_ended(lock.now, OwnerId::new(1));
     assert_eq!(lock.actions(), ["release #1"]);
@@ -254,7 +254,7 @@ fn a_lost_hold_is_released_at_once_if_that_was_asked_for() {
 }
 
 #[test]
-fn holds_beside_each_other_are_told_apart_and_no_grip_is_used_twice() {
+fn holds_beside_each_other_are_told_apart_and_no_key_is_used_twice() {
     let mut lock = Lock::new();
     let hold_keys: Vec<HoldKey> = (10..14).map(|stamp| lock.hold(reader(), stamp)).collect();
     let stamps = |lock: &Lock| -> Vec<u64> {
@@ -267,7 +267,7 @@ fn holds_beside_each_other_are_told_apart_and_no_grip_is_used_twice() {
     lock.actions();
     assert_eq!(stamps(&lock), [0, 11, 0, 13]);
     let later: Vec<HoldKey> = (14..16).map(|stamp| lock.hold(reader(), stamp)).collect();
-    assert_eq!(stamps(&lock), [0, 11, 0, 13], "whoever has the places of others has hold_keys of their own");
+    assert_eq!(stamps(&lock), [0, 11, 0, 13], "a hold that takes the place of another gets a key of its own");
     assert_eq!(lock.machine.holds(), 4);
     [hold_keys[1], hold_keys[3], later[0], later[1]].into_iter().for_each(|hold_key| lock.release(hold_key));
     assert_eq!((stamps(&lock), lock.machine.holds()), (vec![0; 4], 0));
@@ -275,7 +275,7 @@ fn holds_beside_each_other_are_told_apart_and_no_grip_is_used_twice() {
 
 #[test]
 fn a_lock_with_one_hold_is_small() {
-    // The hold is inside; see "Bytes" in docs/benchmarks.md.
+    // The machine contains the first hold; see "Bytes" in docs/benchmarks.md.
     assert!(size_of::<Machine>() <= 288, "{}", size_of::<Machine>());
 }
 
@@ -304,7 +304,7 @@ fn a_renewal_in_another_run_of_the_store_says_nothing_of_the_one_before() {
     assert_eq!(lock.action(), "renew #1");
     lock.answer("renew #1", renewed(10));
     lock.wait(PERIOD);
-    lock.round();
+    lock.tick();
     assert_eq!(lock.action(), "heartbeat #1");
     lock.run = RunId(2);
     lock.answer("heartbeat #1", standing(Standing::Granted(grant(10, LEASE - PERIOD, NOBODY))));

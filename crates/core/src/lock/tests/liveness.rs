@@ -1,4 +1,4 @@
-//! Connections that fail, alone and together, before the real ledger: every wait ends, and nobody else is kept out.
+//! Connections to the real ledger that fail, one or both: every wait ends, and no other process is locked out.
 
 use crate::ledger::{Limits, Record};
 use crate::time::{Now, WallTime};
@@ -11,7 +11,7 @@ enum Fate {
     Answered,
     /// The connection cannot be opened.
     Refused,
-    /// It never arrives, and nobody says so.
+    /// It never arrives, and there is no error.
     Lost,
     /// It is executed, and the answer never comes.
     Unanswered,
@@ -22,11 +22,11 @@ const FAILURES: [Fate; 3] = [Fate::Refused, Fate::Lost, Fate::Unanswered];
 /// What becomes of requests of this kind on this connection.
 type Network = Box<dyn Fn(&Op, ConnectionKind) -> Fate>;
 
-/// A process before the store.
+/// A process and its connections.
 struct Peer {
     machine: Machine,
     network: Network,
-    /// Answers under way, with the moment when they come.
+    /// Answers under way, and when they arrive.
     answers: Vec<(Moment, RequestContext, Result<Reply, StoreError>)>,
     sent: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl World {
         waiter
     }
 
-    /// Asks, and has the lock a moment later.
+    /// Asks, and is granted the lock a moment later.
     fn hold(&mut self, peer: usize, ask: Ask) -> HoldKey {
         let waiter = self.ask(peer, ask);
         self.wait(50);
@@ -166,7 +166,7 @@ impl World {
         ("waits".to_owned(), within)
     }
 
-    /// Whether the lock could be had at once.
+    /// Whether the lock is free.
     fn is_free(&mut self, peer: usize) -> bool {
         let waiter = self.ask(peer, Ask { patience: Patience::Try, ..writer() });
         self.wait(10);
@@ -186,7 +186,7 @@ fn on(connection: ConnectionKind) -> bool {
     connection == ConnectionKind::Renewals
 }
 
-/// Within this after the last answer: half a window until the next heartbeat, and the patience with a store.
+/// How long after the last answer a wait may last: half a window until the next heartbeat, and `unavailable_after`.
 const BOUND: u64 = 11_100;
 
 #[test]
@@ -295,7 +295,7 @@ fn confirmations_that_always_fail_become_an_error_and_leave_the_lock_free() {
         });
         world.release(BOB, hold_key);
         let (told, after) = world.outcome(ANN, waiter, 120_000);
-        // Who waits long enough for an answer finds the grant ended, by its window or its release, and is given the whole lease anew.
+        // A waiter that waits long enough finds that its grant has ended, by its window or by its release, and is granted a full lease.
         let right = if failure == Fate::Refused { "store" } else { "granted" };
         assert_eq!(told, right, "{failure:?} after {after} ms");
         assert!(after < 13_000, "{failure:?} after {after} ms");
@@ -327,7 +327,7 @@ fn claims_that_fail_become_an_error_although_heartbeats_are_answered() {
 }
 
 #[test]
-fn whoever_waits_for_a_pause_that_anothers_grant_ends_is_not_forgotten() {
+fn waiter_claims_when_the_grant_of_another_ends_its_pause() {
     let mut lock = Lock::new();
     let (first, second) = (lock.ask(Ask { fair: true, ..fixed() }), lock.ask(writer()));
     assert_eq!(lock.actions(), ["acquire #1", "acquire #2"]);
@@ -425,7 +425,7 @@ fn a_try_that_is_queued_is_an_error_of_the_store() {
 }
 
 #[test]
-fn a_store_that_failed_somebody_else_gets_its_whole_patience_anew() {
+fn new_waiter_does_not_suffer_from_earlier_failures() {
     let mut world = World::new();
     world.network(ANN, |_, _| Fate::Refused);
     let first = world.ask(ANN, writer());

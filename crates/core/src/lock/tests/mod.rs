@@ -1,23 +1,23 @@
 //! Scripted stories of one lock machine in virtual time: the test plays the store, the caller and the clock.
 //!
-//! Actions are told in words, `acquire #1`, `release #1 again #2`, and answered by naming them. `#n` is a claim's number.
+//! Actions are written as words, `acquire #1`, `release #1 again #2`, and answered by naming them. `#n` is the number of a claim.
 
+mod batches;
 mod cancels;
 mod claims;
 mod closing;
 mod failures;
 mod holds;
+mod idle;
+mod in_flight;
 mod liveness;
 mod passing;
 mod pushes;
-mod quiet;
 mod regains;
 mod revoked;
-mod rounds;
-mod rush;
 mod signals;
 mod table;
-mod turns;
+mod ticks;
 mod upgrades;
 
 use std::sync::Arc;
@@ -37,10 +37,10 @@ use crate::time::{LeaseTime, RunId};
 use crate::token::Stamp;
 
 const LEASE: u64 = 30_000;
-/// The store's clock shows this when the client's shows nothing.
+/// What the clock of the store shows when the client's shows zero.
 const STORE: u64 = 1_000_000;
 const RUN: RunId = RunId(1);
-/// Of the watchdog.
+/// The period of the watchdog.
 const PERIOD: u64 = 5_000;
 
 /// A machine and everything around it.
@@ -98,7 +98,7 @@ impl Lock {
         let Some(action) = self.machine.poll_action(self.now, || LeaseTime::from_millis(store)) else {
             return "nothing".into();
         };
-        // Nothing is kept here: it is due as soon as it is told.
+        // Nothing is kept here: every renewal is due at once.
         if matches!(action.context, RequestContext::Renew { due, .. } if due > self.now) {
             self.machine.handle_due(&action.context);
         }
@@ -112,7 +112,7 @@ impl Lock {
         self.machine.poll_action(self.now, || LeaseTime::ZERO).expect("an action").context
     }
 
-    /// The next action, a renewal: when the lease was last started, as it says, by the store's clock. 0 says nothing.
+    /// The next action, a renewal: when its latest start of the lease was, by the clock of the store; 0 if it names none.
     fn started(&mut self) -> u64 {
         let action = self.machine.poll_action(self.now, || LeaseTime::ZERO).expect("an action");
         self.out.push((words(&action.op), action.context));
@@ -203,7 +203,7 @@ impl Lock {
         }
     }
 
-    /// The key of the hold of a waiter that must be granted by now.
+    /// The hold of a waiter that must be granted by now.
     fn hold_key(&mut self, waiter: WaiterId) -> HoldKey {
         match self.machine.take_outcome(self.now, waiter) {
             Some(WaitOutcome::Granted { hold_key, .. }) => hold_key,
@@ -230,7 +230,7 @@ impl Lock {
         }
     }
 
-    /// Everybody whose waiter became ready since the last look.
+    /// The waiters that became ready since the last call.
     fn ready(&mut self) -> Vec<WaiterId> {
         let mut ready = Vec::new();
         while let Some(event) = self.machine.poll_event() {
@@ -244,21 +244,21 @@ impl Lock {
         ready
     }
 
-    /// Every guard that was told of a loss since the last look.
+    /// The holds that were lost since the last call.
     fn losses(&mut self) -> Vec<HoldKey> {
         self.ready();
         std::mem::take(&mut self.lost)
     }
 
-    /// What was found and recovered since the last look, in words.
+    /// What was found and recovered since the last call, in words.
     fn news(&mut self) -> Vec<String> {
         self.ready();
         let told = std::mem::take(&mut self.told);
         told.iter().map(event_words).collect()
     }
 
-    /// The watchdog makes its round.
-    fn round(&mut self) -> Tally {
+    /// The watchdog ticks.
+    fn tick(&mut self) -> Tally {
         self.machine.handle_tick(self.now, millis(PERIOD))
     }
 
@@ -273,7 +273,7 @@ fn ordinal(id: HolderId) -> u64 {
     client().ordinal(id.number)
 }
 
-/// What a push names that claim by.
+/// The number by which a push names that claim.
 fn number(ordinal: u64) -> u64 {
     client().holder(ordinal).number
 }

@@ -1,8 +1,8 @@
-//! How a hold leaves a guard: to a neighbour, or to the store, and how those who are left here claim again.
+//! How a hold leaves its guard: to a local waiter or to the store; and how the waiters that remain claim again.
 
 use super::*;
 
-/// A held lock with somebody in line behind it.
+/// A held lock with a waiter in line.
 fn with_neighbour(first: Ask, second: Ask) -> (Lock, HoldKey, WaiterId) {
     let (mut lock, hold_key) = Lock::held(first);
     let next = lock.ask(second);
@@ -47,7 +47,7 @@ fn a_remote_waiter_ends_the_passing_after_a_time() {
 }
 
 #[test]
-fn who_came_since_is_passed_the_lock_for_half_the_time() {
+fn waiter_that_came_after_the_batch_began_gets_the_lock_for_half_its_time() {
     let (mut lock, hold_key, waited) = with_neighbour(writer(), writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
     let early = lock.ask(writer());
@@ -63,7 +63,7 @@ fn who_came_since_is_passed_the_lock_for_half_the_time() {
 }
 
 #[test]
-fn who_waited_when_it_began_is_passed_the_lock_for_all_of_the_time() {
+fn waiter_that_queued_before_the_batch_began_gets_the_lock_for_all_its_time() {
     let (mut lock, hold_key, waited) = with_neighbour(writer(), writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
     lock.wait(9);
@@ -72,7 +72,7 @@ fn who_waited_when_it_began_is_passed_the_lock_for_all_of_the_time() {
 }
 
 #[test]
-fn a_turn_begins_with_those_who_wait_when_the_lock_comes() {
+fn batch_begins_with_the_waiters_present_at_the_grant() {
     let mut lock = Lock::new();
     let first = lock.ask(writer());
     assert_eq!(lock.actions(), ["acquire #1"]);
@@ -207,7 +207,7 @@ fn local_bits_that_run_out_send_the_process_back_to_the_store() {
     assert_eq!(lock.actions(), ["release #1 again #2"]);
 }
 
-/// A pushed grant whose guard left when too little of its window was left to be passed on, and somebody in line.
+/// A pushed grant that was released when too little of its window was left to pass it on, with a waiter in line.
 fn left_unconfirmed() -> (Lock, WaiterId) {
     let (mut lock, first) = Lock::queued(writer());
     let next = lock.ask(writer());
@@ -231,7 +231,7 @@ fn a_pushed_grant_is_confirmed_before_it_is_passed_on_later() {
 }
 
 #[test]
-fn what_the_confirmation_says_of_others_ends_the_passing() {
+fn confirmation_that_names_other_waiters_ends_local_passing() {
     let (mut lock, next) = left_unconfirmed();
     lock.answer("renew #1", renewed_with(11, Line { waiters: 1, fair: true }));
     assert_eq!(lock.actions(), ["release #1", "acquire #2"], "a fair one has the next turn");
@@ -257,7 +257,7 @@ fn a_hold_that_was_not_confirmed_is_claimed_anew() {
 }
 
 #[test]
-fn nobody_left_to_wait_for_the_confirmation_means_a_release() {
+fn confirmation_without_waiters_ends_in_a_release() {
     let (mut lock, next) = left_unconfirmed();
     lock.cancel(next);
     lock.answer("renew #1", renewed(11));
@@ -282,7 +282,7 @@ fn a_claim_that_queues_again_fails_with_its_release() {
 }
 
 #[test]
-fn whoever_queues_again_and_gives_up_meanwhile_leaves_the_queue() {
+fn waiter_that_gives_up_while_it_queues_again_leaves_the_queue() {
     let (mut lock, hold_key, next) = with_neighbour(writer(), fixed());
     lock.release(hold_key);
     lock.actions();
@@ -294,7 +294,7 @@ fn whoever_queues_again_and_gives_up_meanwhile_leaves_the_queue() {
     assert!(lock.is_at_rest());
 }
 
-/// A release that somebody elsewhere waits for, under way, with somebody in line here.
+/// A release under way that a waiter elsewhere waits for, with a waiter in line here.
 fn handed_over() -> (Lock, WaiterId) {
     let (mut lock, hold_key, next) = with_neighbour(writer(), writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
@@ -304,7 +304,7 @@ fn handed_over() -> (Lock, WaiterId) {
 }
 
 #[test]
-fn whoever_comes_before_the_release_is_answered_is_in_the_same_line() {
+fn waiter_that_comes_before_the_release_is_answered_joins_the_same_line() {
     let (mut lock, next) = handed_over();
     let last = lock.ask(writer());
     assert_eq!(lock.actions().len(), 0);
@@ -329,7 +329,7 @@ fn a_claim_that_was_to_follow_a_release_is_not_taken_back_if_that_fails() {
 }
 
 #[test]
-fn nobody_left_to_claim_for_means_no_claim() {
+fn claim_without_waiters_is_not_sent() {
     let (mut lock, next) = handed_over();
     lock.cancel(next);
     lock.answer("release #1", released());

@@ -1,4 +1,4 @@
-//! Pushed grants: early, stale, strange, twice, or never picked up.
+//! Pushed grants: early, stale, unknown, repeated, or never picked up.
 
 use super::*;
 
@@ -89,7 +89,7 @@ fn a_second_push_changes_nothing() {
 #[test]
 fn a_push_for_an_unknown_claim_is_answered_by_a_release() {
     let mut lock = Lock::new();
-    // Made for other locks of this client, or long over.
+    // Claims of other locks of this client, or claims that ended long ago.
     (0..77).for_each(|_| _ = lock.machine.client.next());
     lock.push(77, 11);
     assert_eq!(lock.actions(), ["release #77 not after 2000"]);
@@ -220,12 +220,12 @@ fn a_grant_that_ended_before_it_was_picked_up_is_no_grant() {
     let (mut lock, waiter) = Lock::queued(fair());
     lock.push(1, 11);
     lock.pause(2_000);
-    assert_eq!(lock.pick(waiter), "waits", "the spec goes on");
+    assert_eq!(lock.pick(waiter), "waits", "it waits again");
     assert_eq!(lock.actions(), ["release #1", "acquire #2"]);
 }
 
 #[test]
-fn an_inbox_that_comes_back_asks_once() {
+fn inbox_that_comes_back_sends_one_heartbeat() {
     let (mut lock, _) = Lock::queued(fair());
     lock.machine.handle_inbox(lock.now, false);
     lock.machine.handle_inbox(lock.now, true);

@@ -1,4 +1,4 @@
-//! A lost hold that is taken again: only with the store's proof, under a new token, and never against anybody's will.
+//! A lost hold that is taken again: only with proof from the store, under a new token, and never after somebody ended it on purpose.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn the_claim_names_the_stamp_that_must_be_the_last() {
 }
 
 #[test]
-fn with_proof_it_is_held_again_under_a_new_token() {
+fn lapsed_hold_is_taken_again_with_proof_under_a_new_token() {
     let (mut lock, hold_key) = lapsed();
     let given = lock.machine.token(hold_key).unwrap();
     lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
@@ -47,7 +47,7 @@ fn with_proof_it_is_held_again_under_a_new_token() {
 }
 
 #[test]
-fn without_proof_it_stays_lost() {
+fn lapsed_hold_stays_lost_without_proof() {
     let revoked = Verdict::Refused(Refusal::Revoked { reason: "asked".into() });
     let ran_out = "lost: the lease ran out before it was renewed";
     for (verdict, reason) in [
@@ -94,7 +94,7 @@ fn an_answer_that_was_lost_is_found_by_asking_again() {
 }
 
 #[test]
-fn what_happens_to_the_hold_meanwhile_ends_the_attempt() {
+fn end_of_its_task_or_client_ends_the_attempt_to_take_a_hold_again() {
     let ended = |lock: &mut Lock, hold_key| lock.machine.handle_task_ended(lock.now, hold_key);
     let closed = |lock: &mut Lock, _| lock.machine.handle_close(lock.now);
     type Happens<'a> = &'a dyn Fn(&mut Lock, HoldKey);
@@ -114,7 +114,7 @@ fn what_happens_to_the_hold_meanwhile_ends_the_attempt() {
 }
 
 #[test]
-fn what_is_no_longer_wanted_is_not_asked_for_again() {
+fn hold_that_is_no_longer_wanted_is_not_taken_again() {
     let (mut lock, hold_key) = lapsed();
     lock.lose_answer("release #1 again #2");
     lock.machine.handle_task_ended(lock.now, hold_key);
@@ -142,7 +142,7 @@ fn every_token_that_the_guard_was_given_is_its_own() {
 }
 
 #[test]
-fn whoever_gets_the_lock_next_in_this_process_is_not_its_predecessor() {
+fn next_local_holder_does_not_own_its_predecessors_token() {
     let (mut lock, hold_key) = Lock::held(stubborn());
     let before = lock.machine.token(hold_key).unwrap();
     let next = lock.ask(stubborn());
@@ -189,7 +189,7 @@ fn an_answer_later_than_its_lease_is_not_believed() {
 }
 
 #[test]
-fn what_was_revoked_used_up_or_shut_down_is_not_taken_again() {
+fn hold_that_was_revoked_used_up_or_shut_down_is_not_taken_again() {
     let (mut lock, _) = Lock::held(stubborn());
     lock.revoke(1);
     assert_eq!(lock.actions().len(), 0);

@@ -1,5 +1,5 @@
-//! Holds that were revoked and have ended while the news of it was lost: whatever the store is asked next tells failure, and nothing
-//! is left to be released.
+//! Holds that were revoked and have ended while the push was lost: the next answer of the store says why, and nothing
+//! is left to release.
 
 use super::*;
 
@@ -10,11 +10,11 @@ fn renewal() -> Body {
     Body::Renewal(Renewal::Revoked { reason: REASON.into(), remaining: Duration::ZERO })
 }
 
-fn look() -> Body {
+fn checked() -> Body {
     standing(Standing::Revoked { reason: REASON.into() })
 }
 
-/// Lost, told once, and nothing is sent: not even when its guard is released.
+/// The hold is lost, which is told once, and nothing is sent, not even when its guard is released.
 fn ends(mut lock: Lock, hold_key: HoldKey) {
     assert_eq!(lock.state(hold_key), LOST);
     assert_eq!(lock.losses(), [hold_key], "told once");
@@ -26,7 +26,7 @@ fn ends(mut lock: Lock, hold_key: HoldKey) {
 }
 
 #[test]
-fn the_next_renewal_tells_why() {
+fn renewal_reports_why_the_hold_was_revoked() {
     for recovery in [Recovery::Notify, Recovery::Release, Recovery::Reacquire] {
         let (mut lock, hold_key) = Lock::held(Ask { recovery, ..writer() });
         lock.wait(10_000);
@@ -37,29 +37,29 @@ fn the_next_renewal_tells_why() {
 }
 
 #[test]
-fn a_look_at_the_record_tells_why() {
+fn check_reports_why_the_hold_was_revoked() {
     for recovery in [Recovery::Notify, Recovery::Release, Recovery::Reacquire] {
         let (mut lock, hold_key) = Lock::held(Ask { recovery, ..reader() });
         lock.wait(PERIOD);
-        lock.round();
+        lock.tick();
         assert_eq!(lock.actions(), ["heartbeat #1"]);
-        lock.answer("heartbeat #1", look());
+        lock.answer("heartbeat #1", checked());
         ends(lock, hold_key);
     }
 }
 
 #[test]
-fn an_order_is_no_finding_of_the_watchdog() {
+fn revocation_is_no_finding_of_the_watchdog() {
     let (mut lock, _) = Lock::held(writer());
     lock.wait(PERIOD);
-    lock.round();
+    lock.tick();
     lock.actions();
-    lock.answer("heartbeat #1", look());
+    lock.answer("heartbeat #1", checked());
     assert_eq!(lock.news(), [""; 0]);
 }
 
 #[test]
-fn a_release_tells_why() {
+fn release_reports_why_the_hold_was_revoked() {
     let (mut lock, hold_key) = Lock::held(writer());
     let Released::Later(waiter) = lock.machine.handle_release(lock.now, hold_key, true) else { panic!("asked") };
     assert_eq!(lock.actions(), ["release #1"]);
@@ -69,7 +69,7 @@ fn a_release_tells_why() {
 }
 
 #[test]
-fn whoever_renews_is_told_why_also_when_the_news_comes_first() {
+fn renewal_gets_the_reason_of_a_revocation_that_was_pushed_before_its_answer() {
     let (mut lock, hold_key) = Lock::held(writer());
     let waiter = lock.machine.handle_renew(lock.now, hold_key);
     assert_eq!(lock.actions(), ["renew #1"]);
@@ -84,7 +84,7 @@ fn whoever_renews_is_told_why_also_when_the_news_comes_first() {
 }
 
 #[test]
-fn a_downgrade_tells_why() {
+fn downgrade_reports_why_the_hold_was_revoked() {
     let (mut lock, hold_key) = Lock::held(writer());
     let waiter = lock.machine.handle_downgrade(lock.now, hold_key);
     lock.actions();
@@ -93,7 +93,7 @@ fn a_downgrade_tells_why() {
     ends(lock, hold_key);
 }
 
-/// A reader whose upgrade waits, and perhaps gives up soon.
+/// A reader whose upgrade is queued, with this wait.
 fn pending(wait: u64) -> (Lock, HoldKey, WaiterId) {
     let (mut lock, hold_key) = Lock::held(reader());
     let until = Some(Moment::ZERO + millis(wait));
@@ -104,7 +104,7 @@ fn pending(wait: u64) -> (Lock, HoldKey, WaiterId) {
 }
 
 #[test]
-fn an_upgrade_that_was_exchanged_and_ended_tells_why() {
+fn upgrade_that_was_exchanged_and_ended_reports_why() {
     let (mut lock, hold_key, waiter) = pending(60_000);
     lock.wait(10_000);
     lock.actions();
@@ -118,7 +118,7 @@ fn an_upgrade_that_was_exchanged_and_ended_tells_why() {
 }
 
 #[test]
-fn an_upgrade_that_was_given_up_too_late_tells_why() {
+fn upgrade_that_was_given_up_too_late_reports_why() {
     let (mut lock, hold_key, waiter) = pending(100);
     lock.wait(100);
     assert_eq!(lock.actions(), ["downgrade #2"]);
@@ -138,6 +138,6 @@ fn a_grant_that_was_ended_before_it_was_confirmed_is_claimed_anew() {
     let (mut lock, waiter) = Lock::queued(writer());
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["heartbeat #1"]);
-    lock.answer("heartbeat #1", look());
+    lock.answer("heartbeat #1", checked());
     assert_eq!((lock.pick(waiter).as_str(), lock.actions()), ("waits", vec!["acquire #2".into()]));
 }

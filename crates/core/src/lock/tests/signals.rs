@@ -1,4 +1,4 @@
-//! What the machine says of a hold besides its outcome: how it came, how late it was renewed, when it became doubtful.
+//! Events of a hold besides its outcome: how it came, how late it was renewed, when it became uncertain.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn how(lock: &mut Lock, waiter: WaiterId) -> How {
     }
 }
 
-/// The events since the last look, in words.
+/// The events since the last call, in words.
 fn events(lock: &mut Lock) -> Vec<String> {
     let words = |event| match event {
         Event::Lost(lost) => Some(format!("lost {}: {}", lost.token.stamp().micros(), lost.reason.as_str())),
@@ -23,7 +23,7 @@ fn events(lock: &mut Lock) -> Vec<String> {
 }
 
 #[test]
-fn a_grant_says_by_which_way_it_came() {
+fn grant_says_how_it_came() {
     let mut lock = Lock::new();
     let first = lock.ask(writer());
     lock.action();

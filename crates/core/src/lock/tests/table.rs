@@ -31,7 +31,7 @@ fn lost(reason: &str, recovery: Recovery) -> Lock {
         "TaskEnded" => lock.machine.handle_task_ended(lock.now, hold_key),
         "NoProgress" => {
             lock.wait(1_001);
-            lock.round();
+            lock.tick();
         }
         other => panic!("{other} is no reason"),
     }
@@ -44,7 +44,7 @@ fn lost(reason: &str, recovery: Recovery) -> Lock {
     lock
 }
 
-/// What the machine did besides telling, in the words of the page.
+/// What the machine did besides telling the guard, in the words of the page.
 fn done(mut lock: Lock) -> &'static str {
     lock.actions();
     let mut sent = lock.out.iter().map(|(words, _)| words.clone()).collect::<Vec<String>>().into_iter();

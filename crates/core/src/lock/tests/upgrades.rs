@@ -1,10 +1,10 @@
-//! From reading to writing and back, on every side of the exchange.
+//! Upgrades and downgrades, before and after the exchange.
 
 use super::*;
 
 const HOUR: u64 = 3_600_000;
 
-/// A reader whose upgrade is on its way.
+/// A reader whose upgrade is sent.
 fn upgrading(wait: u64) -> (Lock, HoldKey, WaiterId) {
     let (mut lock, hold_key) = Lock::held(reader());
     let until = Some(Moment::ZERO + millis(wait));
@@ -13,7 +13,7 @@ fn upgrading(wait: u64) -> (Lock, HoldKey, WaiterId) {
     (lock, hold_key, waiter)
 }
 
-/// A reader whose upgrade waits for other readers.
+/// A reader whose upgrade is queued behind other readers.
 fn pending(wait: u64) -> (Lock, HoldKey, WaiterId) {
     let (mut lock, hold_key, waiter) = upgrading(wait);
     lock.answer("upgrade #1 to #2", queued(10));
@@ -29,7 +29,7 @@ fn token(lock: &Lock, hold_key: HoldKey) -> u64 {
 }
 
 #[test]
-fn an_upgrade_at_once_takes_a_new_token_under_the_same_grip() {
+fn upgrade_at_once_takes_a_new_token_under_the_same_key() {
     let (mut lock, hold_key, waiter) = upgrading(HOUR);
     lock.answer("upgrade #1 to #2", granted(20));
     assert_eq!((lock.pick(waiter).as_str(), token(&lock, hold_key)), ("done", 20));
@@ -283,7 +283,7 @@ fn a_downgrade_whose_hold_was_lost_meanwhile_says_so() {
 }
 
 #[test]
-fn the_upgrade_of_a_revoked_reader_is_told_why() {
+fn upgrade_reports_why_the_read_hold_was_revoked() {
     let (mut lock, hold_key, waiter) = upgrading(HOUR);
     lock.answer("upgrade #1 to #2", refused(Refusal::Revoked { reason: "deploying".into() }));
     assert!(lock.pick(waiter).contains("deploying"));

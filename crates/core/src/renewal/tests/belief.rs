@@ -160,7 +160,7 @@ fn policy() -> impl Strategy<Value = RenewalPolicy> {
 
 proptest! {
     #[test]
-    fn never_outlives_the_store((lease, fates) in schedule(), policy in policy(), slow in 0..=10u64) {
+    fn belief_never_outlives_the_lease_in_the_store((lease, fates) in schedule(), policy in policy(), slow in 0..=10u64) {
         let lease = Lease::new(Duration::from_millis(lease)).unwrap();
         let terms = Terms::new(policy, lease, Drift::default(), Duration::from_millis(500)).unwrap();
         World::new(terms, slow, fates).run();

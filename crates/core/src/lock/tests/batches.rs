@@ -1,4 +1,4 @@
-//! The turn of a process that was handed the lock: what it knows of others, and when its lease is confirmed.
+//! A local batch: what a process that was handed the lock knows of waiters elsewhere, and when its lease is confirmed.
 
 use super::*;
 
@@ -19,8 +19,8 @@ fn a_pushed_grant_tells_who_waits_behind_it() {
     }
 }
 
-/// A turn of a pushed grant: everybody holds the lock for so long, and what is sent at each pass.
-fn turn_of(sections: &[u64]) -> Vec<Vec<String>> {
+/// A local batch after a pushed grant: holds of these lengths, and what is sent at each pass.
+fn batch_of(sections: &[u64]) -> Vec<Vec<String>> {
     let (mut lock, first) = Lock::queued(writer());
     let neighbours: Vec<WaiterId> = sections.iter().map(|_| lock.ask(writer())).collect();
     lock.ask(writer());
@@ -36,21 +36,21 @@ fn turn_of(sections: &[u64]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_pushed_grant_is_confirmed_when_its_turn_is_about_to_end() {
+fn pushed_grant_is_confirmed_when_its_batch_is_about_to_end() {
     let nothing = Vec::<String>::new;
-    assert_eq!(turn_of(&[3, 3, 3]), [nothing(), nothing(), vec!["renew #1".to_owned()]], "12 ms are too long");
-    assert_eq!(turn_of(&[3, 2, 2]), [nothing(), nothing(), nothing()], "9 ms are not");
-    let told = turn_of(&[3, 3, 1, 1]);
+    assert_eq!(batch_of(&[3, 3, 3]), [nothing(), nothing(), vec!["renew #1".to_owned()]], "12 ms are too long");
+    assert_eq!(batch_of(&[3, 2, 2]), [nothing(), nothing(), nothing()], "9 ms are not");
+    let told = batch_of(&[3, 3, 1, 1]);
     assert_eq!(
         told.iter().map(Vec::len).collect::<Vec<_>>(),
         [0, 0, 0, 1],
         "the next hold may be one of the longer ones"
     );
-    assert_eq!(turn_of(&[6, 3]), [vec!["renew #1".to_owned()], nothing()], "and once is enough");
+    assert_eq!(batch_of(&[6, 3]), [vec!["renew #1".to_owned()], nothing()], "and once is enough");
 }
 
 #[test]
-fn what_was_held_before_anybody_waited_elsewhere_makes_no_hold_of_the_turn_shorter() {
+fn hold_from_before_the_batch_does_not_shorten_the_estimate() {
     let (mut lock, first) = Lock::queued(writer());
     let neighbours = [(); 2].map(|()| lock.ask(writer()));
     lock.push(1, 11);
@@ -66,7 +66,7 @@ fn what_was_held_before_anybody_waited_elsewhere_makes_no_hold_of_the_turn_short
 }
 
 #[test]
-fn a_turn_is_prepared_shortly_before_it_ends_unless_that_was_sooner() {
+fn batch_is_renewed_shortly_before_it_ends() {
     for ends_sooner in [false, true] {
         let (mut lock, first) = Lock::queued(writer());
         let next = lock.ask(writer());
@@ -98,7 +98,7 @@ fn a_renewal_that_is_kept_is_not_under_way() {
     lock.release(hold_key);
     let kept = lock.kept();
     let hold_key = lock.hold_key(second);
-    // Half of the window is over, so the next one waits for the confirmation; and not until the other one is due.
+    // Half of the window is over, so the next waiter waits for a confirmation; the renewal that is kept until later is not it.
     lock.pause(3);
     lock.release(hold_key);
     assert_eq!((lock.pick(third).as_str(), lock.actions()), ("waits", vec!["renew #1".to_owned()]));
@@ -108,7 +108,7 @@ fn a_renewal_that_is_kept_is_not_under_way() {
 }
 
 #[test]
-fn a_turn_that_ends_with_those_who_waited_is_confirmed_with_the_last_of_them() {
+fn batch_that_ends_with_its_waiters_is_renewed_with_the_last_of_them() {
     let (mut lock, first) = Lock::queued(writer());
     let next = lock.ask(writer());
     lock.push_before(1, 11, SOMEBODY);
@@ -158,10 +158,10 @@ fn a_renewal_that_is_under_way_confirms_what_is_left_late() {
 }
 
 #[test]
-fn what_a_push_tells_of_the_line_makes_nobody_forget_a_fair_waiter() {
+fn pushed_grant_does_not_hide_a_fair_waiter() {
     let (mut lock, first) = Lock::queued(writer());
     lock.ask(writer());
-    // It came behind the grant, and is here before it.
+    // The notice was sent after the grant, and arrives before it.
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: true });
     lock.push_before(1, 11, SOMEBODY);
     let hold_key = lock.hold_key(first);
@@ -169,7 +169,7 @@ fn what_a_push_tells_of_the_line_makes_nobody_forget_a_fair_waiter() {
     assert_eq!(lock.actions(), ["release #1"]);
 }
 
-/// A hold whose push came before the answer to its claim, and somebody in line.
+/// A hold whose push came before the answer to its claim, with a waiter in line.
 fn overtaken() -> (Lock, HoldKey, WaiterId) {
     let mut lock = Lock::new();
     let (first, next) = (lock.ask(writer()), lock.ask(writer()));
@@ -198,11 +198,11 @@ fn a_grant_of_a_life_that_has_ended_is_not_passed_on() {
 }
 
 #[test]
-fn a_turn_of_no_time_is_not_confirmed() {
+fn batch_that_takes_no_time_is_not_renewed_early() {
     let mut sections = vec![0; 64];
-    assert!(turn_of(&sections).iter().all(Vec::is_empty), "the release is there as soon");
+    assert!(batch_of(&sections).iter().all(Vec::is_empty), "the release is there as soon");
     sections[0] = 1;
-    let told = turn_of(&sections);
+    let told = batch_of(&sections);
     assert_eq!(told.iter().position(|sent| !sent.is_empty()), Some(63), "{told:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Very many who ask at once: claims and heartbeats go out some at a time, and nobody is forgotten.
+//! Very many waiters at once: claims and heartbeats are sent some at a time, and no waiter is forgotten.
 
 use super::*;
 use crate::holder::PublicId;
@@ -8,14 +8,14 @@ use crate::op::Blocker;
 
 const MANY: usize = MAX_IN_FLIGHT + 3;
 
-/// So many fair waiters.
+/// That many fair waiters.
 fn crowd(count: usize) -> (Lock, Vec<WaiterId>) {
     let mut lock = Lock::new();
     let waiters = (0..count).map(|_| lock.ask(fair())).collect();
     (lock, waiters)
 }
 
-/// All of them in the store's queue.
+/// All of them queued in the store.
 fn queue_all(lock: &mut Lock) {
     while let Some((sent, _)) = lock.out.first().cloned() {
         lock.answer(&sent, queued(10));
@@ -23,7 +23,7 @@ fn queue_all(lock: &mut Lock) {
     }
 }
 
-/// How many of them have a place in the store's queue.
+/// How many of them are queued in the store.
 fn places(lock: &Lock) -> usize {
     lock.machine.active.claims.values().filter(|claim| matches!(claim.phase, Phase::Queued { .. })).count()
 }
@@ -41,12 +41,12 @@ fn still_queued(count: usize) -> Body {
 }
 
 #[test]
-fn claims_go_out_some_at_a_time_and_in_order() {
+fn claims_are_sent_some_at_a_time_and_in_order() {
     let (mut lock, _) = crowd(MANY);
     assert_eq!(lock.actions(), claims(1..=MAX_IN_FLIGHT));
     lock.answer("acquire #7", queued(10));
     assert_eq!(lock.actions(), claims(MAX_IN_FLIGHT + 1..=MAX_IN_FLIGHT + 1), "one answered, one more");
-    // Whoever comes now is behind those who are held back.
+    // A new waiter comes after those that are held back.
     lock.answer("acquire #8", queued(10));
     lock.ask(fair());
     assert_eq!(lock.actions(), claims(MAX_IN_FLIGHT + 2..=MAX_IN_FLIGHT + 2));
@@ -55,7 +55,7 @@ fn claims_go_out_some_at_a_time_and_in_order() {
 }
 
 #[test]
-fn where_the_store_lets_everybody_in_more_are_under_way() {
+fn more_claims_are_in_flight_where_the_store_grants_at_once() {
     let mut lock = Lock::new();
     let most = MAX_IN_FLIGHT + MAX_EXTRA_IN_FLIGHT;
     for _ in 0..2 * most {
@@ -87,7 +87,7 @@ fn an_answer_makes_room_whatever_became_of_its_claim() {
 }
 
 #[test]
-fn who_gives_up_before_the_claim_is_sent_is_passed_over() {
+fn waiter_that_gives_up_before_its_claim_is_sent_is_skipped() {
     let (mut lock, waiters) = crowd(MANY);
     lock.actions();
     lock.cancel(waiters[MAX_IN_FLIGHT]);
@@ -96,7 +96,7 @@ fn who_gives_up_before_the_claim_is_sent_is_passed_over() {
 }
 
 #[test]
-fn who_does_not_want_to_wait_is_not_held_back() {
+fn claim_that_does_not_wait_is_never_held_back() {
     let (mut lock, _) = crowd(MANY);
     lock.actions();
     lock.ask(Ask { patience: Patience::Try, ..reader() });
@@ -104,7 +104,7 @@ fn who_does_not_want_to_wait_is_not_held_back() {
 }
 
 #[test]
-fn who_does_not_want_to_wait_holds_up_nobody() {
+fn claim_that_does_not_wait_delays_no_other() {
     let mut lock = Lock::new();
     for number in 1..=MAX_IN_FLIGHT + 1 {
         lock.ask(Ask { patience: Patience::Try, ..reader() });
@@ -115,10 +115,10 @@ fn who_does_not_want_to_wait_holds_up_nobody() {
 }
 
 #[test]
-fn after_a_failure_they_come_in_the_order_of_asking() {
+fn waiters_claim_in_order_of_arrival_after_a_failure() {
     let (mut lock, waiters) = crowd(MANY);
     lock.actions();
-    // Their places are used again by whoever comes last.
+    // The latest waiters get their indices.
     waiters[MAX_IN_FLIGHT..MAX_IN_FLIGHT + 3].iter().for_each(|waiter| lock.cancel(*waiter));
     let last: Vec<WaiterId> = (0..3).map(|_| lock.ask(fair())).collect();
     assert!(lock.actions().is_empty(), "held back");
@@ -141,7 +141,7 @@ fn a_wait_that_ends_before_the_claim_is_sent_says_so() {
 }
 
 #[test]
-fn a_store_that_fails_has_its_pause_from_all_of_them() {
+fn all_waiters_pause_when_the_store_fails() {
     let (mut lock, _) = crowd(MANY);
     lock.actions();
     while let Some((sent, _)) = lock.out.first().cloned() {
@@ -155,7 +155,7 @@ fn a_store_that_fails_has_its_pause_from_all_of_them() {
 }
 
 #[test]
-fn a_store_that_stays_away_is_told_to_all_of_them() {
+fn all_waiters_fail_when_the_store_stays_away() {
     let (mut lock, waiters) = crowd(MANY);
     lock.actions();
     while let Some((sent, _)) = lock.out.first().cloned() {
@@ -190,7 +190,7 @@ fn a_heartbeat_asks_after_some_at_a_time() {
 }
 
 #[test]
-fn the_first_ask_at_the_blockers_lease_end_whatever_the_round_does() {
+fn first_waiters_send_a_heartbeat_at_the_blockers_lease_end_during_a_sweep() {
     let (mut lock, _) = crowd(2 * HEARTBEAT_BATCH + 1);
     lock.actions();
     queue_all(&mut lock);
@@ -201,7 +201,7 @@ fn the_first_ask_at_the_blockers_lease_end_whatever_the_round_does() {
     let standings = (0..).take(HEARTBEAT_BATCH).map(ending).collect();
     lock.answer(&beat(1..=HEARTBEAT_BATCH), Body::Standings(standings));
     assert_eq!(lock.actions(), [beat(HEARTBEAT_BATCH + 1..=2 * HEARTBEAT_BATCH)]);
-    // That piece is not answered yet when the blocker's lease ends.
+    // That part of the sweep is not answered yet when the blocker's lease ends.
     lock.wait(105);
     assert_eq!(lock.actions(), [beat(1..=HEARTBEAT_BATCH)]);
     lock.answer(&beat(HEARTBEAT_BATCH + 1..=2 * HEARTBEAT_BATCH), still_queued(HEARTBEAT_BATCH));

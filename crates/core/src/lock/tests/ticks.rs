@@ -1,4 +1,4 @@
-//! The watchdog's round: what it finds, whose record it looks at, and what it does about it.
+//! The tick of the watchdog: what it finds, which records it checks, and what it does about them.
 
 use super::*;
 
@@ -7,28 +7,28 @@ fn seen(stamp: u64, remaining: u64) -> Body {
 }
 
 #[test]
-fn a_healthy_hold_is_looked_at_only_when_no_answer_named_it_for_a_period() {
+fn healthy_hold_is_checked_only_after_a_period_without_answers() {
     let (mut lock, _) = Lock::held(writer());
     lock.wait(PERIOD - 1);
-    assert_eq!(lock.round(), Tally { holds: 1, uncertain: 0, waiters: 0 });
+    assert_eq!(lock.tick(), Tally { holds: 1, uncertain: 0, waiters: 0 });
     assert_eq!(lock.actions().len(), 0, "the grant itself is younger than a period");
     lock.wait(1);
-    lock.round();
+    lock.tick();
     assert_eq!(lock.actions(), ["heartbeat #1"]);
     lock.answer("heartbeat #1", seen(10, LEASE - PERIOD));
     lock.wait(PERIOD);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.answer("renew #1", renewed(10));
-    lock.round();
+    lock.tick();
     assert_eq!((lock.actions(), lock.news()), (vec![], vec![]), "a fresh renewal is the check");
 }
 
 #[test]
-fn a_record_without_us_is_a_loss() {
+fn hold_that_its_record_does_not_name_is_lost() {
     for body in [standing(Standing::Gone), seen(99, LEASE)] {
         let (mut lock, hold_key) = Lock::held(writer());
         lock.wait(PERIOD);
-        lock.round();
+        lock.tick();
         lock.actions();
         lock.answer("heartbeat #1", body);
         assert_eq!(lock.state(hold_key), "lost: the store no longer knows this hold");
@@ -40,7 +40,7 @@ fn a_record_without_us_is_a_loss() {
 fn a_nearer_lease_end_is_believed_and_renewed_at_once() {
     let (mut lock, hold_key) = Lock::held(writer());
     lock.wait(PERIOD);
-    lock.round();
+    lock.tick();
     lock.actions();
     lock.answer("heartbeat #1", seen(10, 12_000));
     assert_eq!(lock.state(hold_key), "held to 16878", "5 s and 12 s, less the margin");
@@ -55,7 +55,7 @@ fn a_nearer_lease_end_is_believed_and_renewed_at_once() {
 fn the_nearer_lease_end_of_a_fixed_lease_is_its_deadline() {
     let (mut lock, hold_key) = Lock::held(fixed());
     lock.wait(PERIOD);
-    lock.round();
+    lock.tick();
     lock.actions();
     lock.answer("heartbeat #1", seen(10, 12_000));
     assert_eq!(lock.actions().len(), 0);
@@ -67,7 +67,7 @@ fn the_nearer_lease_end_of_a_fixed_lease_is_its_deadline() {
 fn a_lease_end_too_far_away_is_found_too() {
     let (mut lock, hold_key) = Lock::held(writer());
     lock.wait(9_000);
-    lock.round();
+    lock.tick();
     lock.actions();
     lock.answer("heartbeat #1", seen(10, LEASE));
     assert_eq!(lock.state(hold_key), "held to 29698", "what was confirmed counts");
@@ -76,10 +76,10 @@ fn a_lease_end_too_far_away_is_found_too() {
 }
 
 #[test]
-fn a_look_that_a_renewal_overtook_says_nothing() {
+fn check_that_a_renewal_overtook_is_ignored() {
     let (mut lock, hold_key) = Lock::held(writer());
     lock.wait(9_999);
-    lock.round();
+    lock.tick();
     lock.wait(1);
     assert_eq!(lock.actions(), ["heartbeat #1", "renew #1"]);
     lock.answer("renew #1", renewed(10));
@@ -91,20 +91,20 @@ fn a_look_that_a_renewal_overtook_says_nothing() {
 fn clocks_that_drift_and_answers_that_take_time_are_no_finding() {
     let (mut lock, _) = Lock::held(writer());
     lock.wait(PERIOD);
-    lock.round();
+    lock.tick();
     lock.actions();
     lock.pause(1_500);
-    // 1 % of drift, and looked at when the answer set out.
+    // 1 % of drift, checked when the answer was sent.
     lock.answer("heartbeat #1", seen(10, LEASE - PERIOD - 1_500 - 300));
     assert_eq!(lock.news().len(), 0);
 }
 
 #[test]
-fn a_renewal_that_nobody_made_is_caught_up_with() {
+fn overdue_renewal_is_made_at_the_next_tick() {
     let (mut lock, hold_key) = Lock::held(writer());
     // The timers stand still.
     lock.pause(21_000);
-    assert_eq!(lock.round(), Tally { holds: 1, uncertain: 0, waiters: 0 }, "its renewal is on its way");
+    assert_eq!(lock.tick(), Tally { holds: 1, uncertain: 0, waiters: 0 }, "its renewal is on its way");
     assert_eq!(lock.news(), ["found Renewal { overdue: 11s }"]);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.answer("renew #1", renewed(10));
@@ -116,7 +116,7 @@ fn a_renewal_that_nobody_made_is_caught_up_with() {
 fn a_renewal_that_fails_to_the_end_is_a_repair_that_failed() {
     let (mut lock, hold_key) = Lock::held(writer());
     while lock.losses().is_empty() {
-        lock.round();
+        lock.tick();
         lock.wait(1_000);
         lock.actions().iter().for_each(|action| lock.lose_answer(action));
     }
@@ -139,12 +139,12 @@ fn a_holder_without_progress_loses_its_hold() {
             .iter()
             .filter(|action| action.starts_with("renew"))
             .for_each(|renew| lock.answer(renew, renewed(10)));
-        lock.round();
+        lock.tick();
         lock.machine.handle_progress(lock.now, hold_key);
     }
     assert_eq!(lock.losses(), []);
     lock.wait(8_001);
-    lock.round();
+    lock.tick();
     assert_eq!(lock.state(hold_key), "lost: its holder gave no sign of progress for too long");
     assert_eq!(lock.news(), ["found Holder { reason: \"no_progress\" }", "Notify worked under 10"]);
 }
@@ -162,7 +162,7 @@ fn a_task_that_ended_loses_its_hold_and_may_free_it() {
 }
 
 #[test]
-fn what_is_released_for_recovery_says_whether_it_worked() {
+fn release_for_recovery_reports_whether_it_worked() {
     let (mut lock, hold_key) = Lock::held(Ask { recovery: Recovery::Release, ..writer() });
     lock.machine.handle_task_ended(lock.now, hold_key);
     lock.actions();
@@ -178,7 +178,7 @@ fn what_is_released_for_recovery_says_whether_it_worked() {
 }
 
 #[test]
-fn long_holds_and_waits_are_told_once_while_they_last() {
+fn long_holds_and_waits_raise_one_alert_each() {
     let limits =
         HoldLimits { alert_hold: Some(millis(7_000)), alert_wait: Some(millis(2_000)), ..HoldLimits::default() };
     let (mut lock, _) = Lock::held(watched(limits));
@@ -189,7 +189,7 @@ fn long_holds_and_waits_are_told_once_while_they_last() {
             lock.actions().iter().for_each(|renew| {
                 lock.answer(renew, if renew.starts_with("renew") { renewed(10) } else { seen(10, LEASE - PERIOD) });
             });
-            lock.round();
+            lock.tick();
             lock.news().into_iter().map(|words| words.split(' ').next().unwrap_or_default().to_owned()).collect()
         })
         .collect();
@@ -197,7 +197,7 @@ fn long_holds_and_waits_are_told_once_while_they_last() {
 }
 
 #[test]
-fn orders_and_leases_that_were_to_end_are_no_findings() {
+fn shutdown_and_planned_lease_ends_are_no_findings() {
     let (mut lock, hold_key) = Lock::held(fixed());
     lock.wait(LEASE);
     assert_eq!(lock.losses(), [hold_key]);
@@ -209,7 +209,7 @@ fn orders_and_leases_that_were_to_end_are_no_findings() {
 }
 
 #[test]
-fn what_was_long_and_ended_between_two_rounds_is_told_at_its_end() {
+fn long_hold_that_ends_between_two_ticks_raises_its_alert_at_the_end() {
     let limits = HoldLimits { alert_hold: Some(millis(700)), alert_wait: Some(millis(200)), ..HoldLimits::default() };
     let (mut lock, hold_key) = Lock::held(watched(limits));
     let waits = lock.ask(watched(limits));
@@ -223,14 +223,14 @@ fn what_was_long_and_ended_between_two_rounds_is_told_at_its_end() {
 }
 
 #[test]
-fn a_late_renewal_is_told_once_while_it_lasts_and_the_next_anew() {
+fn late_renewal_raises_one_alert_and_the_next_late_one_another() {
     let (mut lock, _) = Lock::held(watched(HoldLimits { alert_renewal: Some(millis(1_000)), ..HoldLimits::default() }));
     for due in [10_000, 20_000] {
         lock.wait(due - lock.now.millis());
         assert_eq!(lock.actions(), ["renew #1"]);
         lock.pause(1_500);
-        lock.round();
-        lock.round();
+        lock.tick();
+        lock.tick();
         lock.actions();
         lock.answer("renew #1", renewed(10));
         let news = lock.news();

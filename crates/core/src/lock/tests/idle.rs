@@ -1,4 +1,4 @@
-//! A lock that is held and left in peace: what only waiting needs is put away, and nothing is forgotten with it.
+//! A lock that is held and idle: the active state is put away, and nothing is forgotten with it.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn held_in_peace() -> (Lock, HoldKey) {
 }
 
 #[test]
-fn what_only_waiting_needs_is_put_away_and_looking_does_not_bring_it_back() {
+fn active_state_is_put_away_and_reading_does_not_bring_it_back() {
     let (mut lock, hold_key) = held_in_peace();
     assert!(lock.machine.active.is_quiet());
     lock.wait(1);
@@ -20,7 +20,7 @@ fn what_only_waiting_needs_is_put_away_and_looking_does_not_bring_it_back() {
 }
 
 #[test]
-fn a_slip_from_before_is_not_taken_for_a_later_one() {
+fn waiter_id_from_before_is_not_taken_for_a_later_one() {
     let mut lock = Lock::new();
     let early = lock.ask(writer());
     lock.actions();
@@ -37,7 +37,7 @@ fn a_slip_from_before_is_not_taken_for_a_later_one() {
 }
 
 #[test]
-fn who_waits_elsewhere_is_not_forgotten() {
+fn waiter_in_another_process_is_not_forgotten() {
     let (mut lock, hold_key) = Lock::held(writer());
     lock.machine.handle_push(lock.now, RUN, News::Waiting { fair: false });
     lock.news();
