@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bandog_core::lock::{Ask, Outcome, OwnerId, Slip, Why};
+use bandog_core::lock::{Ask, Failure, OwnerId, WaitOutcome, WaiterId};
 use bandog_core::mode::Mode;
 use bandog_core::name::{LockName, NameError};
 use bandog_core::op::Patience;
@@ -59,9 +59,9 @@ enum State {
     Over,
 }
 
-/// A slip in the hand of a future. Dropped, it is cancelled.
+/// A waiter that a future owns. Dropped, it is cancelled.
 pub(crate) struct Waiting {
-    slip: Slip,
+    waiter: WaiterId,
     /// Whether it is the lock that is waited for, and not a release or a change of the hold.
     acquires: bool,
     /// Gone once the outcome is picked up.
@@ -107,21 +107,21 @@ impl<K: Held> Acquire<K> {
         self.state = State::Over;
         let (asker, outcome, at) = over;
         Poll::Ready(finish(match outcome {
-            Outcome::Granted { grip, token, how } => Ok(Guard::new(asker, (grip, token, how), at)),
-            Outcome::Failed(why) => {
+            WaitOutcome::Granted { hold_key, token, how } => Ok(Guard::new(asker, (hold_key, token, how), at)),
+            WaitOutcome::Failed(why) => {
                 asker.denied(Denied::from(&*why), at);
                 Err((asker, *why))
             }
-            Outcome::Done => Err((asker, Why::Closed)),
+            WaitOutcome::Done => Err((asker, Failure::Closed)),
         }))
     }
 }
 
 /// An outcome, whose it is, and when it was picked up.
-type Picked = (Asker, Outcome, Moment);
+type Picked = (Asker, WaitOutcome, Moment);
 
 /// How an acquisition ended, for whoever asked and for whoever reads the error.
-type Ended<K> = Result<Guard<K>, (Asker, Why)>;
+type Ended<K> = Result<Guard<K>, (Asker, Failure)>;
 type Ending<T> = Result<T, AcquireError>;
 
 impl<K: Held> Future for Acquire<K> {
@@ -150,7 +150,7 @@ impl<K: Held> Future for TryAcquire<K> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll_guard(cx.waker(), |ended| match ended {
             Ok(guard) => Ok(Some(guard)),
-            Err((_, Why::Busy(_) | Why::Timeout(_))) => Ok(None),
+            Err((_, Failure::Busy(_) | Failure::Timeout(_))) => Ok(None),
             Err((asker, why)) => Err(asker.error(why)),
         })
     }
@@ -178,7 +178,7 @@ impl Order {
         let asker = Asker { at_least, handle: self.handle.clone(), cohort, began, span };
         Ok(match outcome {
             Ok((outcome, at)) => Ok((asker, outcome, at)),
-            Err(slip) => Err(Waiting { slip, acquires: true, asker: Some(asker) }),
+            Err(waiter) => Err(Waiting { waiter, acquires: true, asker: Some(asker) }),
         })
     }
 
@@ -215,7 +215,7 @@ impl Order {
             owner: None,
             reentrant,
             terms,
-            vigil: self.options.vigil().shared(),
+            limits: self.options.limits().shared(),
             recovery,
         };
         Ok(self.ask.get_or_init(|| ask))
@@ -247,24 +247,24 @@ impl Order {
 }
 
 impl Waiting {
-    pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, slip: Slip) -> Self {
+    pub(crate) fn new(handle: &Handle, cohort: &Arc<Cohort>, waiter: WaiterId) -> Self {
         let (at_least, began, span) = (None, handle.clock.now(), None);
         let asker = Asker { at_least, handle: handle.clone(), cohort: Arc::clone(cohort), began, span };
-        Self { slip, acquires: false, asker: Some(asker) }
+        Self { waiter, acquires: false, asker: Some(asker) }
     }
 
-    /// The slip's outcome, once it is there.
+    /// The waiter's outcome, once it is there.
     #[inline(always)]
     pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Picked> {
         let asker = self.asker.as_ref()?;
         let inside = asker.span.as_deref().map(Span::enter);
-        let picked = asker.handle.pick(&asker.cohort, self.slip, waker);
+        let picked = asker.handle.pick(&asker.cohort, self.waiter, waker);
         drop(inside);
         let (outcome, at) = picked?;
         Some((self.asker.take()?, outcome, at))
     }
 
-    pub(crate) async fn outcome(mut self) -> (Asker, Outcome) {
+    pub(crate) async fn outcome(mut self) -> (Asker, WaitOutcome) {
         let (asker, outcome, _) =
             std::future::poll_fn(|cx| self.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)).await;
         (asker, outcome)
@@ -274,7 +274,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(asker) = &self.asker {
-            asker.handle.cancel(&asker.cohort, self.slip);
+            asker.handle.cancel(&asker.cohort, self.waiter);
             if self.acquires {
                 let now = asker.handle.clock.now();
                 // Perhaps dropped by a panic already.
@@ -302,35 +302,35 @@ impl Asker {
         place(&self.handle, self.cohort.name())
     }
 
-    pub(crate) fn error(&self, why: Why) -> AcquireError {
+    pub(crate) fn error(&self, why: Failure) -> AcquireError {
         let place = self.place();
         match why {
-            Why::Busy(blocker) => AcquireError::Busy { place, holder: blocker.map(Into::into) },
-            Why::Timeout(blocker) => {
+            Failure::Busy(blocker) => AcquireError::Busy { place, holder: blocker.map(Into::into) },
+            Failure::Timeout(blocker) => {
                 AcquireError::Timeout { place, waited: self.waited(), holder: blocker.map(Into::into) }
             }
-            Why::WouldDeadlock => AcquireError::WouldDeadlock { place },
-            Why::TooDeep => AcquireError::TooDeep { place },
-            Why::Refused(reason) => AcquireError::Refused { place, reason },
-            Why::Store(source) => AcquireError::Store { place, source },
-            Why::Lost(reason) => AcquireError::Lost { place, reason },
-            Why::Closed => AcquireError::Closed { place },
+            Failure::WouldDeadlock => AcquireError::WouldDeadlock { place },
+            Failure::TooDeep => AcquireError::TooDeep { place },
+            Failure::Refused(reason) => AcquireError::Refused { place, reason },
+            Failure::Store(source) => AcquireError::Store { place, source },
+            Failure::Lost(reason) => AcquireError::Lost { place, reason },
+            Failure::Closed => AcquireError::Closed { place },
         }
     }
 }
 
-impl From<&Why> for Denied {
-    fn from(why: &Why) -> Self {
+impl From<&Failure> for Denied {
+    fn from(why: &Failure) -> Self {
         Self::Failed(match why {
-            Why::Timeout(_) => return Self::Timeout,
-            Why::Busy(_) => return Self::Busy,
+            Failure::Timeout(_) => return Self::Timeout,
+            Failure::Busy(_) => return Self::Busy,
             // Counted where the store failed.
-            Why::Store(_) => return Self::Unserved,
-            Why::WouldDeadlock => ErrorKind::WouldDeadlock,
-            Why::TooDeep => ErrorKind::TooDeep,
-            Why::Refused(reason) => refusal_kind(reason),
-            Why::Lost(_) => ErrorKind::Lost,
-            Why::Closed => ErrorKind::Closed,
+            Failure::Store(_) => return Self::Unserved,
+            Failure::WouldDeadlock => ErrorKind::WouldDeadlock,
+            Failure::TooDeep => ErrorKind::TooDeep,
+            Failure::Refused(reason) => refusal_kind(reason),
+            Failure::Lost(_) => ErrorKind::Lost,
+            Failure::Closed => ErrorKind::Closed,
         })
     }
 }

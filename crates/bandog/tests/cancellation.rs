@@ -178,7 +178,7 @@ async fn nothing_is_left(stage: &Stage, rival: Option<Output>, timed: bool, lock
     let Poll::Ready(Ok(guard)) = poll(&mut next) else { panic!("the next acquisition had to wait") };
     drop(guard);
     stage.until("it is given back", || stage.is_free(lock)).await;
-    // A slip that was forgotten would keep the lock in use for ever.
+    // A waiter that was forgotten would keep the lock in use for ever.
     stage.until("every release is answered", || stage.locks.janitor().pending == 0).await;
     let in_use = || stage.locks.locks_in_use() + stage.rival.locks_in_use();
     for _ in 0..5 {

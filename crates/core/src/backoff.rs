@@ -1,6 +1,6 @@
 //! How long to wait before trying again: exponential steps, jittered so that many clients do not return together.
 //!
-//! Called by the driver (resends to a store) and by [`renewal`](crate::renewal) (retries inside a lease). Randomness is
+//! Called by the driver (resends to a store) and by the renewal of a hold (retries inside a lease). Randomness is
 //! an argument; [`Jitter`] makes it from a seed, so that a simulation can repeat it.
 //! Invariant: every delay lies between half of its step and the whole of it, and no step exceeds the longest.
 
@@ -70,7 +70,7 @@ fn share(span: Duration, random: u64) -> Duration {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackoffError {
-    /// No pause at all between tries.
+    /// There would be no pause between tries.
     #[error("the first retry delay is 0 (the longest is {max:?}); without a pause a failing store is flooded")]
     Zero {
         /// The longest step given.
@@ -86,7 +86,7 @@ pub enum BackoffError {
     },
 }
 
-/// A small generator (splitmix64): good enough to spread retries, no good for secrets.
+/// A small random generator (splitmix64): good enough to spread retries, not for secrets.
 #[derive(Debug, Clone)]
 pub struct Jitter(u64);
 

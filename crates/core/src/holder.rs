@@ -43,7 +43,7 @@ impl ClientId {
     }
 
     // A Feistel network over a keyed hash is a permutation: no two claims have one number, and whoever does not know the key
-    // cannot tell one number from the others.
+    // cannot tell one number from another.
     fn number(self, ordinal: u64) -> u64 {
         let [left, right] = halves(ordinal);
         let (left, right) = (0..ROUNDS).fold((left, right), |(a, b), round| (b, a ^ self.mix(round, b)));
@@ -62,7 +62,7 @@ impl ClientId {
     }
 }
 
-/// Three make a permutation that cannot be told from a random one: to guess a number would be to tell it.
+/// Three rounds make a permutation that cannot be told from a random one, so numbers cannot be guessed.
 const ROUNDS: u32 = 3;
 
 fn halves(number: u64) -> [u32; 2] {
@@ -86,7 +86,7 @@ impl fmt::Debug for ClientId {
     }
 }
 
-/// What proves one claim, to the store and to nobody else.
+/// Proves one claim to the store.
 // Not a u128, which is aligned to 16 bytes: every held lock has one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "u128", into = "u128"))]
@@ -169,7 +169,7 @@ pub struct PublicId(u64);
 /// Crockford's base 32: no letters that are mistaken for digits when read aloud at 3 a.m.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: u32 = 10;
-/// An id is no more than what is shown of it: whoever reads it can name it.
+/// An id has no more bits than are shown, so people can type it.
 const SHOWN: u64 = u64::MAX << (64 - 5 * DIGITS);
 
 impl PublicId {
@@ -226,7 +226,7 @@ impl FromStr for PublicId {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no public id: that is ten digits and letters, such as k3j0a9x7qt")]
 pub struct PublicIdError {
-    /// As given.
+    /// The text as given.
     pub text: String,
 }
 
@@ -247,7 +247,7 @@ impl InboxId {
     }
 }
 
-/// What a claim says about the process behind it, for the eyes of people.
+/// What a claim says about its process, for people to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Who {
@@ -302,7 +302,7 @@ impl Client {
         self.0.id.holder(ordinal)
     }
 
-    /// Which claim a push names by its number; nothing if no such claim was ever made, so that the push is no store's.
+    /// Which claim a push names by its number; `None` if there was no such claim, so the push is not from the store.
     pub fn ordinal(&self, number: u64) -> Option<u64> {
         let ordinal = self.0.id.ordinal(number);
         (1..self.0.next.load(Ordering::Relaxed)).contains(&ordinal).then_some(ordinal)

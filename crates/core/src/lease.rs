@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::time::Moment;
 use crate::zoo::{self, Bug};
 
-/// Shortest lease; anything less drowns in the drift margin.
+/// The shortest lease; a shorter one would be smaller than the drift margin.
 pub const MIN: Duration = Duration::from_millis(10);
-/// Longest lease unless the store says otherwise: it bounds every wait for the unknown.
+/// The longest lease unless the store says otherwise. It bounds every wait for an unknown outcome.
 pub const MAX: Duration = Duration::from_secs(600);
 
 /// A checked lease length, in whole milliseconds from 10 ms to 10 min.
@@ -19,7 +19,7 @@ pub const MAX: Duration = Duration::from_secs(600);
     serde(try_from = "Duration", into = "Duration")
 )]
 pub struct Lease {
-    // Not a Duration: every hold carries several.
+    // Smaller than a Duration: every hold has several.
     millis: u32,
 }
 

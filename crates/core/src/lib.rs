@@ -1,8 +1,7 @@
-//! What a bandog lock *is*: pure types, the ledger, the lock machine and the store contract.
+//! What a bandog lock *is*: pure types, the ledger and the contract of stores.
 //!
-//! Nothing here touches a socket, a thread or a clock; time is always an argument. The
-//! `bandog` crate drives the [machine](lock), a [store](store::Store) runs the [ledger], and both speak in
-//! [operations](op).
+//! Nothing here touches a socket, a thread or a clock; time is always an argument. A [store](store::Store) runs the [ledger], the
+//! `bandog` crate asks it, and both speak in [operations](op). This crate is all that the author of a store needs.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -10,11 +9,14 @@
 //! | [`format`](mod@format) | the number of the layout in which stores keep records |
 //! | [`op`] | what a client asks of a store, and what the store answers |
 //! | [`ledger`] | the specification: one lock's record, `apply(now, op) -> reply + effects` |
-//! | [`lock`] | the local half: waiters, cohort, re-entry, cancellation, loss |
 //! | [`store`] | the contract that every store keeps |
-//! | [`renewal`] | the lease of one hold: when to renew, when to try again, when it is lost |
 //! | [`checkup`] | what a store says when it is examined |
-//! | [`wheel`], [`backoff`] | when to wake, and how long to wait before trying again |
+//! | [`backoff`] | how long to wait before trying again |
+//! | [`text`] | text of others, made harmless |
+//!
+//! # Internal parts
+//! The feature `machine` adds the local half of a lock: the lock machine (`lock`), the lease of one hold (`renewal`) and the timer wheel
+//! (`wheel`). They exist for the `bandog` crate and for its proofs. They are not public API: any release may change them.
 
 pub mod backoff;
 pub mod checkup;
@@ -22,18 +24,25 @@ pub mod format;
 pub mod holder;
 pub mod lease;
 pub mod ledger;
+#[cfg(feature = "machine")]
+#[doc(hidden)]
 pub mod lock;
 pub mod mode;
 pub mod name;
 pub mod op;
 pub mod pattern;
+#[cfg(feature = "machine")]
+#[doc(hidden)]
 pub mod renewal;
 pub mod store;
 pub mod text;
 pub mod time;
 pub mod token;
+#[cfg(feature = "machine")]
+#[doc(hidden)]
 pub mod wheel;
 #[cfg(feature = "zoo")]
+#[doc(hidden)]
 pub mod zoo;
 #[cfg(not(feature = "zoo"))]
 #[allow(unreachable_pub, reason = "public only with the feature")]

@@ -47,7 +47,7 @@ impl LockName {
         &self.0
     }
 
-    /// The bytes that it has elsewhere, and shares: none if it is short.
+    /// How many bytes it has on the heap, shared by its clones; none if it is short.
     pub fn shared_bytes(&self) -> usize {
         if self.0.is_heap_allocated() { self.0.len() } else { 0 }
     }

@@ -60,7 +60,7 @@ impl Pattern {
     /// Whether the whole of `name` matches.
     pub fn matches(&self, name: &str) -> bool {
         let (mut part, mut rest) = (0, name.chars());
-        // Where the last run began, and what it has not swallowed yet: only the last one ever needs to grow.
+        // Where the latest `*` began, and the text that it has not matched yet: only the latest one ever needs to grow.
         let mut run: Option<(usize, Chars<'_>)> = None;
         loop {
             if self.parts.get(part) == Some(&Part::Run) {
@@ -71,7 +71,7 @@ impl Pattern {
             match (self.parts.get(part), rest.next()) {
                 (None, None) => return true,
                 (Some(one), Some(c)) if one.matches(c) => part += 1,
-                // Nothing is left for the parts that are.
+                // No text is left for the remaining parts.
                 (Some(_), None) => return false,
                 _ => {
                     let Some((after, swallowed)) = &mut run else { return false };
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named() {
+    fn pattern_faults_are_named() {
         let fault = |pattern: &str| Pattern::new(pattern).map_err(|error| error.fault);
         assert_eq!(fault("a["), Err(Fault::Open));
         assert_eq!(fault("[a-"), Err(Fault::Open));

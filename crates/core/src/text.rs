@@ -4,7 +4,7 @@
 use std::fmt::{self, Write as _};
 
 /// Shows control characters, direction marks and other signs that cannot be seen, instead of obeying them; leaves every letter
-/// of every script as it is, and quotation marks and backslashes too. Twice is the same as once.
+/// of every script as it is, and quotation marks and backslashes too. Applied twice, it shows the same.
 ///
 /// ```
 /// # use bandog_core::text::Harmless;
@@ -22,10 +22,10 @@ impl fmt::Display for Harmless<'_> {
     }
 }
 
-/// What stands in a message in place of what it must not show.
+/// Replaces in a message what it must not show.
 pub const HIDDEN: &str = "…";
 
-/// A value that was refused, as a message may show it: where the address of a store or a ticket may have ended up, nothing of it.
+/// A value that was refused, as a message may show it. If it may be the address of a store or a ticket, nothing of it is shown.
 ///
 /// ```
 /// # use bandog_core::text::discreet;
@@ -36,7 +36,7 @@ pub fn discreet(value: &str) -> &str {
     if ["@", "//", "bandog1-"].iter().any(|sign| value.contains(sign)) { HIDDEN } else { value }
 }
 
-/// The name of an option that there is not, as a message may show it: no option has other signs.
+/// The name of an unknown option, as a message may show it. A name with characters that no option has is not shown.
 ///
 /// ```
 /// # use bandog_core::text::discreet_name;

@@ -1,7 +1,6 @@
 //! Three times that must not be mixed: the client's [`Moment`], the store's [`LeaseTime`] and its [`WallTime`].
 
 use std::fmt;
-use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -104,12 +103,12 @@ impl WallTime {
     }
 }
 
-/// One life of a store: changes when the store restarts or fails over, because memory of grants may be gone.
+/// One run of a store. It changes when the store restarts or fails over, because the store may have forgotten grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RunId(pub u64);
 
 impl RunId {
-    /// Of a push for which its store cannot vouch: the client asks before it believes it. No store has this one.
+    /// For a push that its store cannot vouch for: the client asks before it believes it. No store has this run.
     pub const UNKNOWN: Self = Self(u64::MAX);
 }
 
@@ -119,34 +118,13 @@ impl fmt::Display for RunId {
     }
 }
 
-/// A [`RunId`] or none, in eight bytes: very many holds and claims have one each. Of all runs the one with the last number counts as none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct KnownRun(Option<NonZeroU64>);
-
-impl KnownRun {
-    pub(crate) fn id(self) -> Option<RunId> {
-        self.0.map(|number| RunId(number.get() - 1))
-    }
-
-    /// The first that is known stays.
-    pub(crate) fn note(&mut self, run: RunId) {
-        *self = self.id().or(Some(run)).into();
-    }
-}
-
-impl From<Option<RunId>> for KnownRun {
-    fn from(run: Option<RunId>) -> Self {
-        Self(run.and_then(|RunId(number)| NonZeroU64::new(number.wrapping_add(1))))
-    }
-}
-
 /// The store's view of the instant at which it applies an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
-    /// The clock that leases live on.
+    /// The clock that leases are counted on.
     pub lease: LeaseTime,
     /// The clock that stamps are minted from.
     pub wall: WallTime,
-    /// Which life of the store this is.
+    /// Which run of the store this is.
     pub run: RunId,
 }

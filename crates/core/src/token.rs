@@ -16,7 +16,7 @@ const MAX_STAMP: u64 = (1 << 52) - 1;
 pub struct Stamp(#[cfg_attr(feature = "serde", serde(deserialize_with = "within_range"))] u64);
 
 impl Stamp {
-    /// Before every stamp a store mints.
+    /// Lower than every stamp that a store mints.
     pub const ZERO: Self = Self(0);
 
     /// A stamp from a stored number; numbers past the range are held at its end.

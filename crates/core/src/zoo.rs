@@ -5,7 +5,7 @@
 
 macro_rules! bugs {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// A mistake.
+        /// A bug.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[cfg_attr(not(feature = "zoo"), allow(dead_code, reason = "named by code that is compiled out"))]
         pub enum Bug {
@@ -74,8 +74,8 @@ bugs! {
     DowngradeStillPasses,
     /// Re-entry does not ask who the owner is.
     ReentryByAnybody,
-    /// An answer reaches whoever has the slip's place now.
-    MixedUpSlips,
+    /// An answer reaches the waiter that has the index now.
+    MixedUpWaiters,
     /// Claims are named by running numbers, which anybody can guess, and a revocation is believed without asking.
     TrustingPushes,
     /// A holder id is used again.
@@ -118,10 +118,10 @@ bugs! {
     RevokedComesBack,
     /// The store does not tell those who come too late that their hold was revoked.
     RevocationUntold,
-    /// A look at the record revives a hold that was lost.
-    LookRevives,
-    /// A look at the record moves the deadline, counted from its answer.
-    LookMovesDeadline,
+    /// A check of the record revives a hold that was lost.
+    CheckRevives,
+    /// A check of the record moves the deadline, counted from its answer.
+    CheckMovesDeadline,
 }
 
 #[cfg(feature = "zoo")]
@@ -134,7 +134,7 @@ mod switch {
         static LOOSE: Cell<Option<Bug>> = const { Cell::new(None) };
     }
 
-    /// Runs something with one bug let loose on this thread.
+    /// Runs something with one bug on this thread.
     pub fn with<R>(bug: Option<Bug>, run: impl FnOnce() -> R) -> R {
         LOOSE.set(bug);
         let result = run();

@@ -1,6 +1,6 @@
 //! The shortest plan that still fails: whatever can be left out is left out.
 
-use bandog_core::lock::{Recovery, Vigil};
+use bandog_core::lock::{HoldLimits, Recovery};
 
 use crate::engine::Engine;
 use crate::judge::{Failure, judge};
@@ -60,8 +60,8 @@ fn candidates(plan: &Plan) -> Vec<Plan> {
             if script.turns[turn].cancel_after.is_some() {
                 without(&|plan| plan.users[user].turns[turn].cancel_after = None);
             }
-            if script.turns[turn].vigil != Vigil::default() {
-                without(&|plan| plan.users[user].turns[turn].vigil = Vigil::default());
+            if script.turns[turn].limits != HoldLimits::default() {
+                without(&|plan| plan.users[user].turns[turn].limits = HoldLimits::default());
             }
             if script.turns[turn].recovery != Recovery::Notify {
                 without(&|plan| plan.users[user].turns[turn].recovery = Recovery::Notify);

@@ -55,6 +55,6 @@ macro_rules! once_broken {
 once_broken! {
     /// After a failed claim the retry timer stood in the past until the retry was answered.
     a_retry_under_way_does_not_spin: SpinningRetry by 0;
-    /// The answer to an abandoned renewal reached whoever had its slip's place by then.
-    slips_are_not_mixed_up: MixedUpSlips by 13;
+    /// The answer to an abandoned renewal reached the waiter that had its index by then.
+    slips_are_not_mixed_up: MixedUpWaiters by 13;
 }

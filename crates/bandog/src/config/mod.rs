@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bandog_core::backoff::Backoff;
 use bandog_core::lease::{Drift, Lease};
-use bandog_core::lock::{Recovery, Vigil};
+use bandog_core::lock::{HoldLimits, Recovery};
 use bandog_core::renewal::{Every, RenewalPolicy, Terms};
 use bandog_core::text::{discreet, discreet_name};
 
@@ -115,9 +115,9 @@ impl Options {
     }
 
     /// What the watchdog watches besides the lease.
-    pub(crate) fn vigil(&self) -> Vigil {
+    pub(crate) fn limits(&self) -> HoldLimits {
         let Alerts { hold: alert_hold, wait: alert_wait, renewal: alert_renewal, .. } = self.alerts;
-        Vigil { max_hold: self.max_hold, progress: self.progress_within, alert_hold, alert_wait, alert_renewal }
+        HoldLimits { max_hold: self.max_hold, progress: self.progress_within, alert_hold, alert_wait, alert_renewal }
     }
 
     pub(crate) fn backoff(&self) -> Result<Backoff, ConfigError> {

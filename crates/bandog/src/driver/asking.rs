@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Ask, How, Outcome, OwnerId, Slip};
+use bandog_core::lock::{Ask, How, OwnerId, WaitOutcome, WaiterId};
 use bandog_core::mode::Mode;
 use bandog_core::time::Moment;
 
@@ -15,7 +15,7 @@ pub(crate) struct Asked {
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
     /// The outcome, and when it was picked up.
-    pub(crate) outcome: Result<(Outcome, Moment), Slip>,
+    pub(crate) outcome: Result<(WaitOutcome, Moment), WaiterId>,
 }
 
 impl Driver {
@@ -28,7 +28,7 @@ impl Driver {
         let began = self.clock.now();
         let outcome = match state.machine.reenter(began, owner, mode, true)? {
             // Made anew: a copy of the whole would wait for bytes that were just written one by one (decision 0042).
-            Outcome::Granted { grip, token, .. } => Outcome::Granted { grip, token, how: How::Reentry },
+            WaitOutcome::Granted { hold_key, token, .. } => WaitOutcome::Granted { hold_key, token, how: How::Reentry },
             failed => failed,
         };
         drop(state);
@@ -47,50 +47,55 @@ impl Driver {
             }
             let began = self.clock.now();
             ask.until = wait.map_or(Moment::FAR, |wait| began + wait);
-            let slip = state.machine.handle_ask(began, ask);
-            let mut outcome = state.machine.pick(began, slip).map(|outcome| (outcome, began));
-            let waits = heard && outcome.is_none() && state.machine.waits(slip);
+            let waiter = state.machine.handle_ask(began, ask);
+            let mut outcome = state.machine.take_outcome(began, waiter).map(|outcome| (outcome, began));
+            let waits = heard && outcome.is_none() && state.machine.waits(waiter);
             let behind = waits.then(|| state.machine.in_the_way(began));
             let wanted = state.drain(began, self.store.as_ref());
             // What is sent now may be answered now: a waker too early would wake for nothing.
             let sends = !wanted.actions.is_empty();
-            let replaced = if outcome.is_none() && !sends { state.watch_slip(slip, waker) } else { None };
+            let replaced = if outcome.is_none() && !sends { state.watch_waiter(waiter, waker) } else { None };
             self.perform(&cohort, state, wanted);
             drop(replaced);
             if let Some(blocker) = behind {
                 shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
             }
             if outcome.is_none() && sends {
-                outcome = self.pick(&cohort, slip, waker);
+                outcome = self.pick(&cohort, waiter, waker);
             }
-            return Asked { cohort, began, outcome: outcome.ok_or(slip) };
+            return Asked { cohort, began, outcome: outcome.ok_or(waiter) };
         }
     }
 
-    /// A slip's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
+    /// A waiter's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn pick(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip, waker: &Waker) -> Option<(Outcome, Moment)> {
+    pub(crate) fn pick(
+        self: &Arc<Self>,
+        cohort: &Arc<Cohort>,
+        waiter: WaiterId,
+        waker: &Waker,
+    ) -> Option<(WaitOutcome, Moment)> {
         let mut state = cohort.lock();
         let now = self.clock.now();
-        if let Some(outcome) = state.machine.pick(now, slip) {
+        if let Some(outcome) = state.machine.take_outcome(now, waiter) {
             // Picking up makes no work, and no timer come earlier.
             let stale = state.tidy();
             drop(state);
             drop(stale);
             return Some((outcome, now));
         }
-        let replaced = state.watch_slip(slip, waker);
+        let replaced = state.watch_waiter(waiter, waker);
         let wanted = state.drain(now, self.store.as_ref());
         self.perform(cohort, state, wanted);
         drop(replaced);
         None
     }
 
-    /// Nobody waits for a slip any more.
-    pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, slip: Slip) {
+    /// A waiter gives up.
+    pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, waiter: WaiterId) {
         let mut state = cohort.lock();
-        let stale = state.forget_slip(slip);
-        self.run(cohort, state, |now, machine| machine.handle_cancel(now, slip));
+        let stale = state.forget_waiter(waiter);
+        self.run(cohort, state, |now, machine| machine.handle_cancel(now, waiter));
         drop(stale);
     }
 }

@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bandog_core::lock::{Action, Errand, Lane};
+use bandog_core::lock::{Action, ConnectionKind, RequestContext};
 use bandog_core::op::{Body, Reply, Verdict};
 use bandog_core::store::{Answer, StoreError};
 use tokio::sync::oneshot;
@@ -25,26 +25,30 @@ use crate::sync::{Handle, has_workers};
 
 impl Driver {
     pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, action: Action) {
-        let Action { errand, op, lane } = action;
-        tracing::trace!(target: "bandog", lock = %cohort.name(), ?errand, "send");
-        if lane == Lane::Renewals && !self.capabilities.in_process {
-            let letter = Letter { cohort: Arc::clone(cohort), errand, op };
+        let Action { context, op, connection } = action;
+        tracing::trace!(target: "bandog", lock = %cohort.name(), ?context, "send");
+        if connection == ConnectionKind::Renewals && !self.capabilities.in_process {
+            let letter = Letter { cohort: Arc::clone(cohort), context, op };
             // Whoever was handed the lock has been woken here, and comes first. A runtime without workers may end before it rings.
             let behind = letter.can_wait() && !inline::is_polling() && self.home().as_ref().is_some_and(has_workers);
             return if behind { self.keeper.post_behind(letter) } else { self.keeper.post([letter]) };
         }
-        let store = if lane == Lane::Renewals { self.renewals() } else { Arc::clone(&self.store) };
+        let store = if connection == ConnectionKind::Renewals { self.renewals() } else { Arc::clone(&self.store) };
         let begun = shield("a store", || {
             let name = cohort.name().clone();
-            let mut answer = if lane == Lane::AtOnce { store.apply_at_once(name, op) } else { store.apply(name, op) };
+            let mut answer = if connection == ConnectionKind::AtOnce {
+                store.apply_at_once(name, op)
+            } else {
+                store.apply(name, op)
+            };
             // What is not answered at once is polled, where it may be, by the task that waits for it.
             let polled = if self.capabilities.in_process { poll_once(&mut answer) } else { Poll::Pending };
             (answer, polled)
         });
         match begun {
-            Some((_, Poll::Ready(result))) => self.reply(cohort, errand, result),
-            Some((answer, Poll::Pending)) => self.finish_later(cohort, errand, answer),
-            None => self.reply(cohort, errand, Err(StoreError::unknown("the store panicked"))),
+            Some((_, Poll::Ready(result))) => self.reply(cohort, context, result),
+            Some((answer, Poll::Pending)) => self.finish_later(cohort, context, answer),
+            None => self.reply(cohort, context, Err(StoreError::unknown("the store panicked"))),
         }
     }
 
@@ -82,54 +86,60 @@ impl Driver {
         !self.capabilities.in_process && self.home().as_ref().is_some_and(has_workers) && self.store.sends_at_once()
     }
 
-    pub(super) fn reply(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, result: Result<Reply, StoreError>) {
-        self.heard(cohort, &errand, &result);
-        self.with(cohort, |now, machine| machine.handle_reply(now, errand, result));
+    pub(super) fn reply(
+        self: &Arc<Self>,
+        cohort: &Arc<Cohort>,
+        context: RequestContext,
+        result: Result<Reply, StoreError>,
+    ) {
+        self.heard(cohort, &context, &result);
+        self.with(cohort, |now, machine| machine.handle_reply(now, context, result));
     }
 
     /// Tells what an answer shows, before the machine acts on it.
     // A call of its own: inlined into the path of every answer it makes a pair slower.
     #[inline(never)]
-    fn heard(&self, cohort: &Cohort, errand: &Errand, result: &Result<Reply, StoreError>) {
+    fn heard(&self, cohort: &Cohort, context: &RequestContext, result: &Result<Reply, StoreError>) {
         match result.as_ref().map(|reply| (&reply.body, reply.body.waiters())) {
             Ok((_, None | Some(0))) => {}
-            Ok((body, Some(waiters))) => drop(shield("a listener", || self.seen(cohort, errand, body, waiters))),
-            Err(error) => self.failed(cohort, errand, error),
+            Ok((body, Some(waiters))) => drop(shield("a listener", || self.seen(cohort, context, body, waiters))),
+            Err(error) => self.failed(cohort, context, error),
         }
     }
 
     #[cold]
-    fn seen(&self, cohort: &Cohort, errand: &Errand, body: &Body, waiters: u32) {
+    fn seen(&self, cohort: &Cohort, context: &RequestContext, body: &Body, waiters: u32) {
         self.signals.queue_seen(waiters);
-        if let (Errand::Claim { .. }, Body::Verdict(Verdict::Queued(queued))) = (errand, body) {
+        if let (RequestContext::Claim { .. }, Body::Verdict(Verdict::Queued(queued))) = (context, body) {
             self.signals.waiting(cohort.name(), || queued.blocker.clone().map(Into::into));
         }
     }
 
     #[cold]
-    fn failed(&self, cohort: &Cohort, errand: &Errand, error: &StoreError) {
-        let phase = match errand {
-            Errand::Renew { .. } | Errand::Look { .. } => Phase::Renew,
-            Errand::Part { .. } | Errand::Downgrade { .. } => Phase::Release,
-            Errand::Claim { .. } | Errand::Confirm { .. } | Errand::Heartbeat { .. } | Errand::Withdraw { .. } => {
-                Phase::Acquire
-            }
+    fn failed(&self, cohort: &Cohort, context: &RequestContext, error: &StoreError) {
+        let phase = match context {
+            RequestContext::Renew { .. } | RequestContext::Check { .. } => Phase::Renew,
+            RequestContext::Release { .. } | RequestContext::Downgrade { .. } => Phase::Release,
+            RequestContext::Claim { .. }
+            | RequestContext::Confirm { .. }
+            | RequestContext::Heartbeat { .. }
+            | RequestContext::Withdraw { .. } => Phase::Acquire,
         };
         shield("a listener", || {
             self.signals.failed(store_kind(error.kind), phase);
             let (lock, phase, outcome) = (cohort.name(), phase.as_str(), error.outcome);
-            tracing::debug!(target: "bandog", %lock, phase, ?errand, %error, ?outcome, "the store failed");
+            tracing::debug!(target: "bandog", %lock, phase, ?context, %error, ?outcome, "the store failed");
         });
     }
 
-    fn finish_later(self: &Arc<Self>, cohort: &Arc<Cohort>, errand: Errand, answer: Answer<Reply>) {
+    fn finish_later(self: &Arc<Self>, cohort: &Arc<Cohort>, context: RequestContext, answer: Answer<Reply>) {
         let silent = self.clock.limit(self.clock.now() + self.settings.response);
         let home = self.home();
-        let errand = match &home {
-            Some(_) => Owed::Here(Arc::clone(cohort), errand),
-            None => Owed::Kept(self.keeper.begin(vec![(Arc::clone(cohort), errand)])),
+        let context = match &home {
+            Some(_) => Owed::Here(Arc::clone(cohort), context),
+            None => Owed::Kept(self.keeper.begin(vec![(Arc::clone(cohort), context)])),
         };
-        let call = Call { driver: Arc::clone(self), owed: Some(errand) };
+        let call = Call { driver: Arc::clone(self), owed: Some(context) };
         let finish = Finish { answer: Some(answer), silent, call };
         match home {
             Some(runtime) => inline::begin(runtime, finish),
@@ -178,7 +188,7 @@ struct Call {
 
 /// An answer that is owed to a machine.
 enum Owed {
-    Here(Arc<Cohort>, Errand),
+    Here(Arc<Cohort>, RequestContext),
     /// On the renewal thread: should that stand still, the watchdog gives the answer.
     Kept(u64),
 }
@@ -186,7 +196,7 @@ enum Owed {
 impl Call {
     fn give(&mut self, result: Result<Reply, StoreError>) {
         match self.owed.take() {
-            Some(Owed::Here(cohort, errand)) => self.driver.reply(&cohort, errand, result),
+            Some(Owed::Here(cohort, context)) => self.driver.reply(&cohort, context, result),
             Some(Owed::Kept(batch)) => self.driver.answered(batch, vec![result]),
             None => {}
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Event, Grip, HoldState, LossReason, Machine, Slip};
+use bandog_core::lock::{Action, Event, HoldKey, HoldState, LossReason, Machine, WaiterId};
 use bandog_core::name::LockName;
 use bandog_core::store::Store;
 use bandog_core::time::Moment;
@@ -45,12 +45,12 @@ struct Onlookers(Option<Box<Lists>>);
 
 #[derive(Default)]
 struct Lists {
-    /// Whoever waits for a slip, by its index.
+    /// The waker of each waiter, by its index.
     wakers: Wakers,
     /// Whoever waits for the loss of a hold, and its span in the log.
     watchers: Vec<Watcher>,
     /// The tasks that holds are bound to.
-    bonds: Vec<(Grip, AbortHandle)>,
+    bonds: Vec<(HoldKey, AbortHandle)>,
 }
 
 /// Mostly one.
@@ -89,7 +89,7 @@ type FateSender = watch::Sender<Option<Fate>>;
 
 /// Whoever looks at one hold.
 struct Watcher {
-    grip: Grip,
+    hold_key: HoldKey,
     losses: Option<FateSender>,
     /// Shared: to clone or drop a span is the subscriber's business, and not to be done under a lock.
     span: Option<Arc<Span>>,
@@ -147,109 +147,109 @@ impl Cohort {
 }
 
 impl State {
-    /// Remembers whom to wake when a slip's outcome is there. Returns whom not to wake any more.
+    /// Remembers whom to wake when a waiter's outcome is there. Returns whom not to wake any more.
     #[must_use = "to be dropped after unlocking"]
-    pub(super) fn watch_slip(&mut self, slip: Slip, waker: &Waker) -> Option<Waker> {
+    pub(super) fn watch_waiter(&mut self, waiter: WaiterId, waker: &Waker) -> Option<Waker> {
         let wakers = &mut self.onlookers.make().wakers;
-        if wakers.len() <= slip.index() {
-            wakers.resize(slip.index() + 1, None);
+        if wakers.len() <= waiter.index() {
+            wakers.resize(waiter.index() + 1, None);
         }
-        let known = &mut wakers[slip.index()];
+        let known = &mut wakers[waiter.index()];
         if known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             return None;
         }
         known.replace(waker.clone())
     }
 
-    /// Nobody waits for the slip any more.
+    /// The waiter gives up.
     #[must_use = "to be dropped after unlocking"]
-    pub(super) fn forget_slip(&mut self, slip: Slip) -> Option<Waker> {
-        self.onlookers.here_mut()?.wakers.get_mut(slip.index())?.take()
+    pub(super) fn forget_waiter(&mut self, waiter: WaiterId) -> Option<Waker> {
+        self.onlookers.here_mut()?.wakers.get_mut(waiter.index())?.take()
     }
 
     /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
-    pub(crate) fn watch_loss(&mut self, grip: Grip, token: Token) -> Option<Fates> {
-        self.owned(grip, token)?;
-        if let Some(sender) = self.losses(grip) {
+    pub(crate) fn watch_loss(&mut self, hold_key: HoldKey, token: Token) -> Option<Fates> {
+        self.owned(hold_key, token)?;
+        if let Some(sender) = self.losses(hold_key) {
             return Some(sender.subscribe());
         }
         let (sender, receiver) = watch::channel(None);
-        self.watcher(grip).losses = Some(sender);
+        self.watcher(hold_key).losses = Some(sender);
         Some(receiver)
     }
 
     /// Keeps the span of a hold until it is released.
-    pub(crate) fn keep_span(&mut self, grip: Grip, token: Token, span: Arc<Span>) {
-        if self.owned(grip, token).is_some() {
-            self.watcher(grip).span = Some(span);
+    pub(crate) fn keep_span(&mut self, hold_key: HoldKey, token: Token, span: Arc<Span>) {
+        if self.owned(hold_key, token).is_some() {
+            self.watcher(hold_key).span = Some(span);
         }
     }
 
-    pub(super) fn span(&self, grip: Grip) -> Option<Arc<Span>> {
-        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.grip == grip)?.span.clone()
+    pub(super) fn span(&self, hold_key: HoldKey) -> Option<Arc<Span>> {
+        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.hold_key == hold_key)?.span.clone()
     }
 
     /// Why a hold that is watched is lost, if it is by now.
-    pub(crate) fn loss(&self, now: Moment, grip: Grip, token: Token) -> Option<LossReason> {
-        self.losses(grip)?;
-        self.machine.loss(now, self.owned(grip, token)?)
+    pub(crate) fn loss(&self, now: Moment, hold_key: HoldKey, token: Token) -> Option<LossReason> {
+        self.losses(hold_key)?;
+        self.machine.loss(now, self.owned(hold_key, token)?)
     }
 
     /// Until when a hold lasts without a renewal; `None` once it is over.
-    pub(crate) fn deadline(&self, now: Moment, grip: Grip, token: Token) -> Option<Moment> {
-        match self.machine.state(now, self.owned(grip, token)?)? {
+    pub(crate) fn deadline(&self, now: Moment, hold_key: HoldKey, token: Token) -> Option<Moment> {
+        match self.machine.state(now, self.owned(hold_key, token)?)? {
             HoldState::Held { until } | HoldState::Uncertain { until } => Some(until),
             HoldState::Lost(_) => None,
         }
     }
 
-    /// The grip, if it is still this token's: it may have passed on to another.
-    pub(crate) fn owned(&self, grip: Grip, token: Token) -> Option<Grip> {
-        self.machine.belongs(grip, token).then_some(grip)
+    /// The key, if the hold is still this token's: it may have passed on to another.
+    pub(crate) fn owned(&self, hold_key: HoldKey, token: Token) -> Option<HoldKey> {
+        self.machine.belongs(hold_key, token).then_some(hold_key)
     }
 
-    pub(super) fn losses(&self, grip: Grip) -> Option<&FateSender> {
-        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.grip == grip)?.losses.as_ref()
+    pub(super) fn losses(&self, hold_key: HoldKey) -> Option<&FateSender> {
+        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.hold_key == hold_key)?.losses.as_ref()
     }
 
     /// Whoever watches from now on waits for the next loss.
-    pub(super) fn forget_losses(&mut self, grip: Grip) {
-        self.watcher(grip).losses = None;
+    pub(super) fn forget_losses(&mut self, hold_key: HoldKey) {
+        self.watcher(hold_key).losses = None;
     }
 
-    fn watcher(&mut self, grip: Grip) -> &mut Watcher {
+    fn watcher(&mut self, hold_key: HoldKey) -> &mut Watcher {
         let watchers = &mut self.onlookers.make().watchers;
-        let at = watchers.iter().position(|watcher| watcher.grip == grip).unwrap_or_else(|| {
-            watchers.push(Watcher { grip, losses: None, span: None });
+        let at = watchers.iter().position(|watcher| watcher.hold_key == hold_key).unwrap_or_else(|| {
+            watchers.push(Watcher { hold_key, losses: None, span: None });
             watchers.len() - 1
         });
         &mut watchers[at]
     }
 
-    /// The guard is released: its grip may pass to another, whose loss is not this one's. A deadline that has passed is a
+    /// The guard is released: its hold may pass to another, whose loss is not this one's. A deadline that has passed is a
     /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
-    pub(crate) fn forget_watchers(&mut self, now: Moment, grip: Grip) -> Option<Telling> {
+    pub(crate) fn forget_watchers(&mut self, now: Moment, hold_key: HoldKey) -> Option<Telling> {
         let Lists { watchers, bonds, .. } = self.onlookers.here_mut()?;
-        bonds.retain(|(bound, _)| *bound != grip);
-        let at = watchers.iter().position(|watcher| watcher.grip == grip)?;
+        bonds.retain(|(bound, _)| *bound != hold_key);
+        let at = watchers.iter().position(|watcher| watcher.hold_key == hold_key)?;
         let Watcher { losses: sender, span, .. } = watchers.swap_remove(at);
-        let fate = self.machine.loss(now, grip).map(|reason| Fate { reason, open: false });
+        let fate = self.machine.loss(now, hold_key).map(|reason| Fate { reason, open: false });
         Some(Telling { sender, fate, _span: span })
     }
 
     /// The hold ends with this task.
-    pub(crate) fn bind(&mut self, grip: Grip, token: Token, task: AbortHandle) {
-        if self.owned(grip, token).is_some() {
+    pub(crate) fn bind(&mut self, hold_key: HoldKey, token: Token, task: AbortHandle) {
+        if self.owned(hold_key, token).is_some() {
             let bonds = &mut self.onlookers.make().bonds;
-            bonds.retain(|(bound, _)| *bound != grip);
-            bonds.push((grip, task));
+            bonds.retain(|(bound, _)| *bound != hold_key);
+            bonds.push((hold_key, task));
         }
     }
 
     /// Holds whose task has ended; each is said once.
-    pub(super) fn ended_tasks(&mut self) -> Vec<Grip> {
+    pub(super) fn ended_tasks(&mut self) -> Vec<HoldKey> {
         let Some(lists) = self.onlookers.here_mut() else { return Vec::new() };
-        lists.bonds.extract_if(.., |(_, task)| task.is_finished()).map(|(grip, _)| grip).collect()
+        lists.bonds.extract_if(.., |(_, task)| task.is_finished()).map(|(hold_key, _)| hold_key).collect()
     }
 
     /// Takes everything the machine wants done.
@@ -257,7 +257,7 @@ impl State {
         let (mut wakers, mut told) = (SmallVec::new(), Vec::new());
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Ready(slip) => wakers.extend(self.forget_slip(slip)),
+                Event::Ready(waiter) => wakers.extend(self.forget_waiter(waiter)),
                 event => told.extend(self.told(now, event)),
             }
         }
@@ -279,7 +279,7 @@ impl State {
     /// Frees the room that only waiting needs.
     #[must_use = "to be dropped after unlocking"]
     pub(super) fn tidy(&mut self) -> Wakers {
-        if self.machine.slips() > 0 {
+        if self.machine.waiters() > 0 {
             return Wakers::new();
         }
         self.machine.tidy();

@@ -337,8 +337,8 @@ impl Driver {
         // Whatever is not answered is unknown.
         let missing = || Some(Err(StoreError::unknown("the store did not answer in time")));
         let answers = answers.into_iter().chain(std::iter::from_fn(missing));
-        for ((cohort, errand), answer) in errands.into_iter().zip(answers) {
-            self.reply(&cohort, errand, answer);
+        for ((cohort, context), answer) in errands.into_iter().zip(answers) {
+            self.reply(&cohort, context, answer);
         }
     }
 }
@@ -346,7 +346,7 @@ impl Driver {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use bandog_core::holder::{Client, ClientId, Who};
-    use bandog_core::lock::{Errand, Machine, Settings};
+    use bandog_core::lock::{Machine, RequestContext, Settings};
     use bandog_core::name::LockName;
     use bandog_core::op::Op;
 
@@ -356,7 +356,7 @@ mod tests {
         let machine =
             Machine::new(Arc::new(Settings::default()), Client::new(ClientId::from_random(1), Who::default()), 0);
         let cohort = Arc::new(Cohort::new(LockName::new("job").expect("a good name"), machine));
-        Letter { cohort, errand: Errand::Part { key: 0 }, op: Op::Tend }
+        Letter { cohort, context: RequestContext::Release { key: 0 }, op: Op::Tend }
     }
 
     /// Whether the bell has rung since the last look.

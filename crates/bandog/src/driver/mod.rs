@@ -34,7 +34,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Action, Grip, Machine, Released, Settings};
+use bandog_core::lock::{Action, HoldKey, Machine, Released, Settings};
 use bandog_core::name::LockName;
 use bandog_core::store::{Capabilities, Store};
 use bandog_core::time::Moment;
@@ -218,12 +218,12 @@ impl Driver {
         now: Moment,
         cohort: &Arc<Cohort>,
         mut state: MutexGuard<'_, State>,
-        (grip, heard): (Grip, bool),
+        (hold_key, heard): (HoldKey, bool),
         feed: impl FnOnce(&mut Machine) -> Released,
     ) -> Released {
-        let held = state.machine.since(grip).map(|since| now.since(since)).unwrap_or_default();
-        let told = if heard { state.release_told(grip, held) } else { None };
-        let forgotten = state.forget_watchers(now, grip);
+        let held = state.machine.since(hold_key).map(|since| now.since(since)).unwrap_or_default();
+        let told = if heard { state.release_told(hold_key, held) } else { None };
+        let forgotten = state.forget_watchers(now, hold_key);
         let released = feed(&mut state.machine);
         let mut wanted = state.drain(now, self.store.as_ref());
         // A hold that was lost has been told of as that.

@@ -1,6 +1,6 @@
 //! The watchdog's round, in the order of its checks: renewal, record, holder, connection, recovery.
 //!
-//! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_round); what they want looked up is sent
+//! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_tick); what they want looked up is sent
 //! together, in pieces. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
 //!
 //! Cost: one request on each of the store's connections, one walk over the locks in use, and batches that name each hold that
@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, Lane, Machine, Tally};
+use bandog_core::lock::{Action, ConnectionKind, Machine, Tally};
 use bandog_core::store::{Pulse, Store, StoreError, Way as Which};
 use bandog_core::time::Moment;
 use tokio::sync::oneshot;
@@ -154,17 +154,17 @@ impl Driver {
         let mut state = cohort.lock();
         // A renewal thread that stood still may have taken it out of the wheel, and served it never.
         state.timer.take_if(|timer| now.since(timer.at) > self.settings.response);
-        for grip in state.ended_tasks() {
-            state.machine.handle_task_ended(now, grip);
+        for hold_key in state.ended_tasks() {
+            state.machine.handle_task_ended(now, hold_key);
         }
-        let tally = state.machine.handle_round(now, since);
+        let tally = state.machine.handle_tick(now, since);
         let around = size_of::<Cohort>() - size_of::<Machine>();
         let bytes = around + cohort.name().shared_bytes() + state.machine.footprint();
         let wanted = state.drain(now, self.store.as_ref());
         for action in self.settle(cohort, state, wanted) {
             match action {
-                Action { errand, op, lane: Lane::Renewals } if !self.capabilities.in_process => {
-                    letters.push(Letter { cohort: Arc::clone(cohort), errand, op });
+                Action { context, op, connection: ConnectionKind::Renewals } if !self.capabilities.in_process => {
+                    letters.push(Letter { cohort: Arc::clone(cohort), context, op });
                 }
                 action => self.send(cohort, action),
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bandog_core::holder::HolderId;
 use bandog_core::lease::{self, Lease};
-use bandog_core::lock::{LossReason, Why};
+use bandog_core::lock::{Failure, LossReason};
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Release, Renew, Renewal};
 use bandog_core::store::StoreError;
@@ -25,7 +25,7 @@ use crate::sync::atomic::Ordering;
 const SOON: Duration = Duration::from_millis(10);
 
 /// What the store said first.
-pub(crate) type Stays = oneshot::Receiver<Result<(), Why>>;
+pub(crate) type Stays = oneshot::Receiver<Result<(), Failure>>;
 
 impl Driver {
     /// Lets a hold stay in the store until `until`; `id` is there if it has been detached already.
@@ -60,7 +60,7 @@ impl Driver {
             // Others can push, too: what the store answers says whether it was revoked, and then it has been let go.
             while calls::first(stays.as_mut(), pin!(revoked.notified())).await.is_none() {
                 let left = whole_millis(until.since(driver.clock.now()));
-                if matches!(driver.renew_for(&name, id, left).await, Err(Why::Lost(_))) {
+                if matches!(driver.renew_for(&name, id, left).await, Err(Failure::Lost(_))) {
                     return;
                 }
             }
@@ -87,7 +87,7 @@ impl Driver {
             let pause = match &answer {
                 Ok(stays) if *stays >= left => None,
                 Ok(stays) => Some(*stays / 2),
-                Err(Why::Store(_)) => {
+                Err(Failure::Store(_)) => {
                     failures += 1;
                     Some(self.settings.backoff.step(failures))
                 }
@@ -105,7 +105,7 @@ impl Driver {
     }
 
     /// Asks for the lease to end in `left`, and says in how long it does.
-    async fn renew_for(&self, name: &LockName, id: HolderId, left: Duration) -> Result<Duration, Why> {
+    async fn renew_for(&self, name: &LockName, id: HolderId, left: Duration) -> Result<Duration, Failure> {
         let Ok(lease) = Lease::new(left.min(lease::MAX)) else { return Err(gone()) };
         match self.ask_past(name, Op::Renew(Renew::new(id, lease))).await {
             Ok(Body::Renewal(Renewal::Renewed { remaining, .. })) => Ok(remaining),
@@ -113,10 +113,10 @@ impl Driver {
                 if !remaining.is_zero() {
                     self.let_go(name, id).await;
                 }
-                Err(Why::Lost(LossReason::Revoked(reason.into())))
+                Err(Failure::Lost(LossReason::Revoked(reason.into())))
             }
             Ok(_) => Err(gone()),
-            Err(error) => Err(Why::Store(error)),
+            Err(error) => Err(Failure::Store(error)),
         }
     }
 
@@ -130,8 +130,8 @@ impl Driver {
     }
 }
 
-fn gone() -> Why {
-    Why::Lost(LossReason::Gone)
+fn gone() -> Failure {
+    Failure::Lost(LossReason::Gone)
 }
 
 // Rounded up: it is a least time. What is next to nothing is still a lease.
@@ -163,11 +163,11 @@ impl Drop for Staying {
 /// The first answer, which whoever released may wait for; a shutdown does.
 struct First {
     driver: Arc<Driver>,
-    tell: Option<oneshot::Sender<Result<(), Why>>>,
+    tell: Option<oneshot::Sender<Result<(), Failure>>>,
 }
 
 impl First {
-    fn told(mut self, answer: Result<(), Why>) {
+    fn told(mut self, answer: Result<(), Failure>) {
         if let Some(tell) = self.tell.take() {
             let _ = tell.send(answer);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::holder::PublicId;
-use bandog_core::lock::{Event, Grip, LossReason, Recovery};
+use bandog_core::lock::{Event, HoldKey, LossReason, Recovery};
 use bandog_core::name::LockName;
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
@@ -77,31 +77,31 @@ impl State {
     #[cold]
     pub(super) fn told(&mut self, now: Moment, event: Event) -> Option<Told> {
         let telling = self.telling(now, &event);
-        let (grip, turn) = match event {
+        let (hold_key, turn) = match event {
             Event::Lost(lost) => {
-                let (holder, span) = (Some(lost.id.public()), self.span(lost.grip));
+                let (holder, span) = (Some(lost.id.public()), self.span(lost.hold_key));
                 let turn = Turn::Lost { held: now.since(lost.since), reason: lost.reason };
                 let what = What::Hold(Box::new(Hold { token: lost.token, holder, span, turn }));
                 return Some(Told { what, telling });
             }
-            Event::Renewed { grip, late } => (grip, Turn::Renewed { late }),
-            Event::RenewalFailed(grip) => (grip, Turn::RenewalFailed),
-            Event::Uncertain { grip, until } => (grip, Turn::Uncertain { remaining: until.since(now) }),
+            Event::Renewed { hold_key, late } => (hold_key, Turn::Renewed { late }),
+            Event::RenewalFailed(hold_key) => (hold_key, Turn::RenewalFailed),
+            Event::Uncertain { hold_key, until } => (hold_key, Turn::Uncertain { remaining: until.since(now) }),
             news => return Some(Told { what: What::News(news), telling }),
         };
-        self.told_of(grip, turn)
+        self.told_of(hold_key, turn)
     }
 
     /// What to tell when the hold is released now.
     #[cold]
-    pub(super) fn release_told(&self, grip: Grip, held: Duration) -> Option<Told> {
-        self.told_of(grip, Turn::Released { held })
+    pub(super) fn release_told(&self, hold_key: HoldKey, held: Duration) -> Option<Told> {
+        self.told_of(hold_key, Turn::Released { held })
     }
 
-    fn told_of(&self, grip: Grip, turn: Turn) -> Option<Told> {
-        let (id, _) = self.machine.holder(grip)?;
-        let (token, holder) = (self.machine.token(grip)?, Some(id.public()));
-        let what = What::Hold(Box::new(Hold { token, holder, span: self.span(grip), turn }));
+    fn told_of(&self, hold_key: HoldKey, turn: Turn) -> Option<Told> {
+        let (id, _) = self.machine.holder(hold_key)?;
+        let (token, holder) = (self.machine.token(hold_key)?, Some(id.public()));
+        let what = What::Hold(Box::new(Hold { token, holder, span: self.span(hold_key), turn }));
         Some(Told { what, telling: None })
     }
 
@@ -109,16 +109,16 @@ impl State {
     fn telling(&mut self, now: Moment, event: &Event) -> Option<Telling> {
         match event {
             Event::Lost(lost) => {
-                let fate = Fate { reason: lost.reason.clone(), open: self.machine.is_regaining(lost.grip) };
-                Some(Telling::new(self.losses(lost.grip)?.clone(), Some(fate)))
+                let fate = Fate { reason: lost.reason.clone(), open: self.machine.is_regaining(lost.hold_key) };
+                Some(Telling::new(self.losses(lost.hold_key)?.clone(), Some(fate)))
             }
-            Event::Recovered { grip, strategy: Some(Recovery::Reacquire), worked, .. } => {
-                let sender = self.losses(*grip)?.clone();
+            Event::Recovered { hold_key, strategy: Some(Recovery::Reacquire), worked, .. } => {
+                let sender = self.losses(*hold_key)?.clone();
                 // Whoever began to watch after the loss has not been told of it.
                 let known = || sender.borrow().clone().map(|fate| fate.reason);
-                let reason = self.machine.loss(now, *grip).or_else(known);
+                let reason = self.machine.loss(now, *hold_key).or_else(known);
                 if *worked {
-                    self.forget_losses(*grip);
+                    self.forget_losses(*hold_key);
                 }
                 Some(Telling::new(sender, reason.map(|reason| Fate { reason, open: false })))
             }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bandog_core::lock::{Outcome, Why};
+use bandog_core::lock::{Failure, WaitOutcome};
 use bandog_core::op::Patience;
 use bandog_core::time::Moment;
 
@@ -58,18 +58,18 @@ impl Guard<Reading> {
     }
 
     async fn exchange(self, patience: Patience, until: Option<Moment>) -> Result<WriteGuard, UpgradeError> {
-        let grip = self.hold.grip;
-        let waiting = self.hold.waiting(|now, machine| machine.handle_upgrade(now, grip, patience, until));
+        let hold_key = self.hold.hold_key;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_upgrade(now, hold_key, patience, until));
         let (asker, outcome) = waiting.outcome().await;
         match outcome {
-            Outcome::Failed(why) => {
+            WaitOutcome::Failed(why) => {
                 let reason = match *why {
-                    Why::WouldDeadlock => AcquireError::Reentered { place: asker.place() },
+                    Failure::WouldDeadlock => AcquireError::Reentered { place: asker.place() },
                     why => asker.error(why),
                 };
                 Err(UpgradeError { reason: Box::new(reason), guard: self.refreshed() })
             }
-            Outcome::Done | Outcome::Granted { .. } => Ok(self.refreshed()),
+            WaitOutcome::Done | WaitOutcome::Granted { .. } => Ok(self.refreshed()),
         }
     }
 }
@@ -94,8 +94,8 @@ impl Guard<Writing> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn downgrade(self) -> Result<ReadGuard, RenewError> {
-        let grip = self.hold.grip;
-        let waiting = self.hold.waiting(|now, machine| machine.handle_downgrade(now, grip));
+        let hold_key = self.hold.hold_key;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_downgrade(now, hold_key));
         let (_, outcome) = waiting.outcome().await;
         self.changed(outcome, "downgraded")?;
         Ok(self.refreshed())
@@ -103,11 +103,11 @@ impl Guard<Writing> {
 }
 
 impl<K: Held> Guard<K> {
-    // The same grip as another kind of guard, with the token it has now.
+    // The same hold as another kind of guard, with the token it has now.
     fn refreshed<L: Held>(mut self) -> Guard<L> {
         self.released = true;
         let mut hold = self.hold.clone();
-        if let Some(token) = hold.cohort.lock().machine.token(hold.grip) {
+        if let Some(token) = hold.cohort.lock().machine.token(hold.hold_key) {
             hold.token = token;
         }
         Guard { hold, released: false, stays: self.stays.take(), held: PhantomData }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bandog_core::holder::{HolderId, PublicId};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Grip, HoldState, LossReason, Machine, Slip, Word};
+use bandog_core::lock::{HoldKey, HoldState, LossReason, Machine, WaiterId, Word};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
@@ -65,7 +65,7 @@ pub enum GuardState {
 pub struct Hold {
     pub(super) handle: Handle,
     pub(super) cohort: Arc<Cohort>,
-    pub(super) grip: Grip,
+    pub(super) hold_key: HoldKey,
     pub(super) token: Token,
 }
 
@@ -83,7 +83,7 @@ impl Hold {
     /// A hold that was [taken again](crate::Recovery::Reacquire) has another, higher one than before.
     pub fn token(&self) -> Token {
         let state = self.cohort.lock();
-        state.owned(self.grip, self.token).and_then(|grip| state.machine.token(grip)).unwrap_or(self.token)
+        state.owned(self.hold_key, self.token).and_then(|hold_key| state.machine.token(hold_key)).unwrap_or(self.token)
     }
 
     /// The lock name.
@@ -119,7 +119,7 @@ impl Hold {
 
     fn in_store(&self) -> Option<(HolderId, Lease)> {
         let state = self.cohort.lock();
-        state.owned(self.grip, self.token).and_then(|grip| state.machine.holder(grip))
+        state.owned(self.hold_key, self.token).and_then(|hold_key| state.machine.holder(hold_key))
     }
 
     /// Whether the lock is held now, by our own clock. No request to the store.
@@ -164,8 +164,8 @@ impl Hold {
         let now = self.handle.clock.now();
         let state = self.cohort.lock();
         // Passed on to another, or gone: this hold has ended.
-        let ours = state.owned(self.grip, self.token);
-        match ours.and_then(|grip| state.machine.state(now, grip)) {
+        let ours = state.owned(self.hold_key, self.token);
+        match ours.and_then(|hold_key| state.machine.state(now, hold_key)) {
             Some(HoldState::Held { until }) => GuardState::Held { remaining: until.since(now) },
             Some(HoldState::Uncertain { until }) => GuardState::Uncertain { remaining: until.since(now) },
             Some(HoldState::Lost(reason)) => GuardState::Lost { reason },
@@ -201,7 +201,7 @@ impl Hold {
 
     fn state_word(&self) -> Word {
         let state = self.cohort.lock();
-        state.owned(self.grip, self.token).map(|grip| state.machine.word(grip)).unwrap_or_default()
+        state.owned(self.hold_key, self.token).map(|hold_key| state.machine.word(hold_key)).unwrap_or_default()
     }
 
     /// Resolves with the reason when the lock is lost; never, if it is released first.
@@ -234,13 +234,14 @@ impl Hold {
 
     /// Resolves with the reason when the lock is lost, and with nothing when it is released.
     pub(super) fn ended(&self) -> impl Future<Output = Option<LossReason>> + Send + 'static + use<> {
-        let losses = self.cohort.lock().watch_loss(self.grip, self.token);
-        let (clock, cohort, grip, token) = (self.handle.clock.clone(), Arc::clone(&self.cohort), self.grip, self.token);
+        let losses = self.cohort.lock().watch_loss(self.hold_key, self.token);
+        let (clock, cohort, hold_key, token) =
+            (self.handle.clock.clone(), Arc::clone(&self.cohort), self.hold_key, self.token);
         async move {
             let mut told = pin!(told(losses));
             // After a pause nobody may have told yet: the clock has the first word.
             poll_fn(|cx| {
-                let lost = cohort.lock().loss(clock.now(), grip, token);
+                let lost = cohort.lock().loss(clock.now(), hold_key, token);
                 lost.map_or_else(|| told.as_mut().poll(cx), |reason| Poll::Ready(Some(reason)))
             })
             .await
@@ -284,13 +285,13 @@ impl Hold {
     fn certain(&self) -> Result<Result<Token, LossReason>, Fates> {
         let now = self.handle.clock.now();
         let mut state = self.cohort.lock();
-        let Some(grip) = state.owned(self.grip, self.token) else { return Ok(Err(LossReason::Gone)) };
-        let token = state.machine.token(grip).unwrap_or(self.token);
-        match state.machine.loss(now, grip) {
+        let Some(hold_key) = state.owned(self.hold_key, self.token) else { return Ok(Err(LossReason::Gone)) };
+        let token = state.machine.token(hold_key).unwrap_or(self.token);
+        match state.machine.loss(now, hold_key) {
             None => Ok(Ok(token)),
             // Lost by the clock, and nobody has noticed yet: what becomes of it is not decided.
-            Some(reason) if state.machine.is_lost_for_good(grip) => Ok(Err(reason)),
-            Some(reason) => state.watch_loss(grip, self.token).ok_or(Err(reason)).map_or_else(Ok, Err),
+            Some(reason) if state.machine.is_lost_for_good(hold_key) => Ok(Err(reason)),
+            Some(reason) => state.watch_loss(hold_key, self.token).ok_or(Err(reason)).map_or_else(Ok, Err),
         }
     }
 
@@ -311,8 +312,8 @@ impl Hold {
     pub fn progress(&self) {
         let now = self.handle.clock.now();
         let mut state = self.cohort.lock();
-        if let Some(grip) = state.owned(self.grip, self.token) {
-            state.machine.handle_progress(now, grip);
+        if let Some(hold_key) = state.owned(self.hold_key, self.token) {
+            state.machine.handle_progress(now, hold_key);
         }
     }
 
@@ -326,24 +327,24 @@ impl Hold {
     }
 
     pub(crate) fn unbind(&self) {
-        let grip = self.grip;
-        self.handle.with(&self.cohort, |_, machine| machine.handle_unbind(grip));
+        let hold_key = self.hold_key;
+        self.handle.with(&self.cohort, |_, machine| machine.handle_unbind(hold_key));
     }
 
-    pub(super) fn waiting(&self, ask: impl FnOnce(Moment, &mut Machine) -> Slip) -> Waiting {
-        let slip = self.handle.with(&self.cohort, ask);
-        Waiting::new(&self.handle, &self.cohort, slip)
+    pub(super) fn waiting(&self, ask: impl FnOnce(Moment, &mut Machine) -> WaiterId) -> Waiting {
+        let waiter = self.handle.with(&self.cohort, ask);
+        Waiting::new(&self.handle, &self.cohort, waiter)
     }
 
     /// Takes the hold away from this process without ending it. `None`, and nothing changed, where that cannot be: see
     /// [`Machine::handle_detach`].
     pub(crate) fn detached(&self) -> Option<HolderId> {
-        let Self { handle, cohort, grip, .. } = self;
+        let Self { handle, cohort, hold_key, .. } = self;
         let mut state = cohort.lock();
         let now = handle.clock.now();
-        let forgotten = state.forget_watchers(now, *grip);
+        let forgotten = state.forget_watchers(now, *hold_key);
         let id = handle.run_at(now, cohort, state, |machine| {
-            let id = machine.handle_detach(now, *grip);
+            let id = machine.handle_detach(now, *hold_key);
             // Noted under the cohort's lock: a late push of its grant must not find it unknown.
             id.inspect(|id| handle.note_detached(id.number))
         });

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use bandog_core::holder::HolderId;
-use bandog_core::lock::{Grip, How, LossReason, Outcome, Why};
+use bandog_core::lock::{Failure, HoldKey, How, LossReason, WaitOutcome};
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
@@ -82,10 +82,10 @@ pub type WriteGuard = Guard<Writing>;
 pub type PermitGuard = Guard<Permits>;
 
 impl<K: Held> Guard<K> {
-    pub(crate) fn new(asker: Asker, granted: (Grip, Token, How), at: Moment) -> Self {
-        let (grip, token, how) = granted;
+    pub(crate) fn new(asker: Asker, granted: (HoldKey, Token, How), at: Moment) -> Self {
+        let (hold_key, token, how) = granted;
         let Asker { at_least, handle, cohort, began, span } = asker;
-        let (hold, waited) = (Hold { handle, cohort, grip, token }, at.since(began));
+        let (hold, waited) = (Hold { handle, cohort, hold_key, token }, at.since(began));
         let stays = at_least.map(|at_least| Box::new(at + *at_least));
         // Made before anybody is told: should a listener panic, the lock is released.
         let guard = Self { hold, released: false, stays, held: PhantomData };
@@ -268,7 +268,7 @@ impl<K: Held> Guard<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn bind(&self, task: &impl Task) {
-        self.hold.cohort.lock().bind(self.hold.grip, self.hold.token, task.abort_handle());
+        self.hold.cohort.lock().bind(self.hold.hold_key, self.hold.token, task.abort_handle());
     }
 
     /// Renews the lease now, out of turn; also one that renews no more by itself
@@ -289,8 +289,8 @@ impl<K: Held> Guard<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn renew(&self) -> Result<(), RenewError> {
-        let grip = self.hold.grip;
-        let waiting = self.hold.waiting(|now, machine| machine.handle_renew(now, grip));
+        let hold_key = self.hold.hold_key;
+        let waiting = self.hold.waiting(|now, machine| machine.handle_renew(now, hold_key));
         let (_, outcome) = waiting.outcome().await;
         self.changed(outcome, "renewed")
     }
@@ -340,16 +340,16 @@ impl<K: Held> Guard<K> {
         Some(handle.let_stay(self.hold.clone(), id, until))
     }
 
-    fn changed(&self, outcome: Outcome, doing: &'static str) -> Result<(), RenewError> {
+    fn changed(&self, outcome: WaitOutcome, doing: &'static str) -> Result<(), RenewError> {
         let place = self.hold.place();
         match outcome {
-            Outcome::Failed(why) => Err(match *why {
-                Why::Store(source) => RenewError::Store { place, doing, source },
-                Why::Lost(reason) => RenewError::Lost { place, doing, reason },
-                Why::WouldDeadlock => RenewError::Reentered { place, doing },
+            WaitOutcome::Failed(why) => Err(match *why {
+                Failure::Store(source) => RenewError::Store { place, doing, source },
+                Failure::Lost(reason) => RenewError::Lost { place, doing, reason },
+                Failure::WouldDeadlock => RenewError::Reentered { place, doing },
                 _ => RenewError::Lost { place, doing, reason: LossReason::Shutdown },
             }),
-            Outcome::Done | Outcome::Granted { .. } => Ok(()),
+            WaitOutcome::Done | WaitOutcome::Granted { .. } => Ok(()),
         }
     }
 }

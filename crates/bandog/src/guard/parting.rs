@@ -7,7 +7,7 @@ use std::mem::replace;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bandog_core::lock::{Lane, LossReason, Outcome, Released, Slip, Why};
+use bandog_core::lock::{ConnectionKind, Failure, LossReason, Released, WaitOutcome, WaiterId};
 
 use super::Guard;
 use super::hold::Hold;
@@ -17,9 +17,9 @@ use crate::held::Held;
 
 /// How it was let go, as far as can be told at once.
 enum Stage {
-    Over(Result<(), Box<Why>>),
-    /// The store was asked, and the slip has the answer.
-    Asked(Slip),
+    Over(Result<(), Box<Failure>>),
+    /// The store was asked, and the waiter has the answer.
+    Asked(WaiterId),
     Stays(Stays),
     /// The answer was picked up.
     Ended,
@@ -31,37 +31,37 @@ pub(super) struct Parting<K: Held> {
 }
 
 impl<K: Held> Parting<K> {
-    /// Lets it go at once, and not when it is first polled: one that is never polled must give its slip back.
+    /// Lets it go at once, and not when it is first polled: one that is never polled must give up its waiter.
     pub(super) fn of(mut guard: Guard<K>) -> Self {
         guard.released = true;
         let stage = guard.stay(true).map_or_else(|| Stage::of(guard.hold.let_go(true)), Stage::Stays);
         Self { guard, stage }
     }
 
-    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Why>>> {
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failure>>> {
         let over = match &mut self.stage {
             Stage::Over(over) => replace(over, Ok(())),
             Stage::Ended => return Poll::Pending,
-            Stage::Asked(slip) => {
+            Stage::Asked(waiter) => {
                 let (handle, cohort) = self.guard.hold.whereabouts();
-                match handle.pick(cohort, *slip, cx.waker()) {
+                match handle.pick(cohort, *waiter, cx.waker()) {
                     None => return Poll::Pending,
-                    Some((Outcome::Failed(why), _)) => Err(why),
-                    Some((Outcome::Done | Outcome::Granted { .. }, _)) => Ok(()),
+                    Some((WaitOutcome::Failed(why), _)) => Err(why),
+                    Some((WaitOutcome::Done | WaitOutcome::Granted { .. }, _)) => Ok(()),
                 }
             }
-            Stage::Stays(stays) => ready!(Pin::new(stays).poll(cx)).unwrap_or(Err(Why::Closed)).map_err(Box::new),
+            Stage::Stays(stays) => ready!(Pin::new(stays).poll(cx)).unwrap_or(Err(Failure::Closed)).map_err(Box::new),
         };
         self.stage = Stage::Ended;
         Poll::Ready(over)
     }
 
     #[cold]
-    fn error(&self, why: Why) -> ReleaseError {
+    fn error(&self, why: Failure) -> ReleaseError {
         let place = self.guard.hold.place();
         match why {
-            Why::Store(source) => ReleaseError::Store { place, source },
-            Why::Lost(reason) => ReleaseError::Lost { place, reason },
+            Failure::Store(source) => ReleaseError::Store { place, source },
+            Failure::Lost(reason) => ReleaseError::Lost { place, reason },
             _ => ReleaseError::Lost { place, reason: LossReason::Shutdown },
         }
     }
@@ -71,7 +71,7 @@ impl Stage {
     fn of(released: Released) -> Self {
         match released {
             Released::Now(result) => Self::Over(result.map_err(Box::new)),
-            Released::Later(slip) => Self::Asked(slip),
+            Released::Later(waiter) => Self::Asked(waiter),
         }
     }
 }
@@ -89,23 +89,23 @@ impl Hold {
     // Renewal stops here, atomically; the request itself may come later.
     pub(super) fn let_go(&self, listen: bool) -> Released {
         // Before it is locked: whoever reads the log may be asked.
-        let (grip, heard) = (self.grip, self.handle.is_heard());
+        let (hold_key, heard) = (self.hold_key, self.handle.is_heard());
         let mut state = self.cohort.lock();
-        if state.machine.leave(grip) {
-            return if listen { state.machine.left(self.handle.clock.now(), grip) } else { Released::Now(Ok(())) };
+        if state.machine.leave(hold_key) {
+            return if listen { state.machine.left(self.handle.clock.now(), hold_key) } else { Released::Now(Ok(())) };
         }
         let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let lane = match listen {
-            true => Lane::Claims,
-            false if self.handle.goes_on_here() => Lane::AtOnce,
-            false => Lane::Renewals,
+        let connection = match listen {
+            true => ConnectionKind::Claims,
+            false if self.handle.goes_on_here() => ConnectionKind::AtOnce,
+            false => ConnectionKind::Renewals,
         };
-        let released = self.handle.release_at(now, &self.cohort, state, (grip, heard), |machine| {
+        let released = self.handle.release_at(now, &self.cohort, state, (hold_key, heard), |machine| {
             if admitted {
-                return machine.handle_last_release(now, grip, lane, listen);
+                return machine.handle_last_release(now, hold_key, connection, listen);
             }
-            machine.handle_abandon(now, grip);
+            machine.handle_abandon(now, hold_key);
             Released::Now(Ok(()))
         });
         if !admitted {
@@ -118,9 +118,9 @@ impl Hold {
 // Nobody waits for the answer any more. What was asked stays asked.
 impl<K: Held> Drop for Parting<K> {
     fn drop(&mut self) {
-        if let Stage::Asked(slip) = self.stage {
+        if let Stage::Asked(waiter) = self.stage {
             let (handle, cohort) = self.guard.hold.whereabouts();
-            handle.cancel(cohort, slip);
+            handle.cancel(cohort, waiter);
         }
     }
 }

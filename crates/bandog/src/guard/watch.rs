@@ -88,13 +88,14 @@ impl Hold {
 
     // Nothing when it is released.
     fn endangered(&self, before: Duration) -> impl Future<Output = Option<Duration>> + Send + 'static + use<> {
-        let (clock, cohort, grip, token) = (self.handle.clock.clone(), Arc::clone(&self.cohort), self.grip, self.token);
+        let (clock, cohort, hold_key, token) =
+            (self.handle.clock.clone(), Arc::clone(&self.cohort), self.hold_key, self.token);
         let ended = self.ended();
         async move {
             let danger = async {
                 loop {
                     let now = clock.now();
-                    let until = cohort.lock().deadline(now, grip, token);
+                    let until = cohort.lock().deadline(now, hold_key, token);
                     // Over: released or lost, of which the hold's end tells.
                     let Some(until) = until else { return pending().await };
                     let remaining = until.since(now);
@@ -129,7 +130,7 @@ impl Hold {
             let (store, holder) = (&self.handle.store, holder.map(field::display));
             let span = tracing::debug_span!(target: "bandog", "hold", %lock, %store, token, holder);
             asked.map(|asked| span.follows_from(asked));
-            self.cohort.lock().keep_span(self.grip, self.token, Arc::new(span));
+            self.cohort.lock().keep_span(self.hold_key, self.token, Arc::new(span));
         }
         holder
     }

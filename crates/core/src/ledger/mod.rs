@@ -40,7 +40,7 @@ use queue::{Pending, Queue};
 
 pub use audit::AUDITED;
 
-/// How many waiters of a lock a listing shows: who is next is of interest, and reading a crowd would keep a store from others.
+/// How many waiters of a lock a listing shows: the first ones are of interest, and reading thousands would block the store.
 pub const LISTED: usize = 32;
 
 /// What a store allows. The same for every lock in it.
@@ -52,7 +52,7 @@ pub struct Limits {
     pub sharers: u32,
     /// Entries that one apply may expire or grant.
     pub work: u32,
-    /// Longest lease: it bounds every wait for the unknown.
+    /// The longest lease. It bounds every wait for an unknown outcome.
     pub max_lease: Duration,
     /// How long a record outlives its last use, so that the last stamp is not forgotten while clocks disagree.
     pub retention: Duration,
@@ -74,7 +74,7 @@ impl Default for Limits {
     }
 }
 
-/// One lock's record. [`Record::default`] is a lock that nobody ever asked for.
+/// The record of one lock. [`Record::default`] is that of a lock that was never used.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(try_from = "snapshot::Record"))]
 pub struct Record {
@@ -85,13 +85,13 @@ pub struct Record {
     upgrade: Option<Pending>,
     done: Done,
     audit: Audit,
-    // At least the not-after of everybody here: should they end unseen, a late copy of their claim must still find them done.
+    // At least the not-after of every entry: if entries end with the record, late copies of their claims must still be refused.
     not_after: LeaseTime,
     seen: LeaseTime,
     expires: Option<LeaseTime>,
 }
 
-/// What an apply gives back.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// For the caller.
@@ -122,8 +122,7 @@ impl Record {
         Applied { reply, effects: step.effects }
     }
 
-    /// Applies one operation and then the clean-up that its reply leaves over, as a store owes its callers: the reply never says
-    /// `more`.
+    /// Applies one operation and then the rest of the clean-up, as every store must: the reply never says `more`.
     pub fn apply_and_tend(&mut self, limits: &Limits, now: Now, op: &Op) -> Applied {
         let mut applied = self.apply(limits, now, op);
         while applied.reply.more {
@@ -210,14 +209,14 @@ impl Record {
         self.expires = (!blank).then(|| (latest + step.limits.retention).max(self.audit.until()));
     }
 
-    // A record that may be deleted answers as if it had been, whether or not the store was in time; only the stamp goes on.
+    // A record that may be deleted answers as if it were, whether or not the store has deleted it; only the stamp continues.
     fn forget_expired(&mut self, now: LeaseTime) {
         if self.expires.is_some_and(|expires| expires <= now) {
             *self = Self { last: self.last, ..Self::default() };
         }
     }
 
-    // A lease clock that stepped back must not lengthen anything: whatever ends later than its own length from now is cut.
+    // A lease clock that stepped back must not lengthen anything: an end later than its own length from now is cut.
     fn step_back(&mut self, now: LeaseTime) {
         if now < self.seen {
             self.holders.clamp(now);
@@ -243,7 +242,7 @@ impl<'a> Step<'a> {
         Self { limits, now, budget: limits.work, more: false, notice: false, effects: Vec::new() }
     }
 
-    /// Takes one unit of work, or notes that some is left over.
+    /// Takes one unit of work, or notes that work is left over.
     fn spend(&mut self) -> bool {
         match self.budget.checked_sub(1) {
             Some(left) => self.budget = left,

@@ -1,4 +1,4 @@
-//! How entries leave by somebody's will: release, downgrade, revoke.
+//! How entries leave on request: release, downgrade, revoke.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Record {
             self.done.mark(release.id, not_after, step.now.lease);
         }
         let again = release.again.as_ref().map(|claim| {
-            // The hand-off comes first: whoever waited stands before the one who comes back.
+            // The hand-off comes first: a new claim queues behind those who waited.
             self.settle(step);
             self.acquire(step, claim)
         });

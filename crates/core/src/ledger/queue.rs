@@ -17,7 +17,7 @@ pub(super) struct Waiter {
 
 impl Waiter {
     pub(super) fn new(claim: &Claim, since: WallTime) -> Self {
-        // Whom it was to follow was judged when it came.
+        // The stamp that it was to follow was checked when it arrived.
         Self { claim: Claim { after: None, ..claim.clone() }, since }
     }
 }
@@ -94,11 +94,11 @@ impl Queue {
         self.waiters.values().next()
     }
 
-    /// How many stand in front of an id at most; `None` for one that does not wait. Exact at the head and at the end.
+    /// At most how many waiters are ahead of an id; `None` if it does not wait. Exact at the head and at the end.
     pub(super) fn ahead(&self, id: HolderId) -> Option<u32> {
         let place = self.places.get(&id)?;
         let (head, _) = self.waiters.first_key_value()?;
-        // Whoever left in between still counts here, and not below: no store has to walk the line for it.
+        // Waiters that left in between still count, so that no store has to walk the queue.
         Some(u32::try_from(place - head).unwrap_or(u32::MAX).min(self.len() - 1))
     }
 
@@ -125,7 +125,7 @@ impl Queue {
         self.refresh(claim.inbox, now, claim.window * 2);
     }
 
-    /// Counts one entry less; an inbox without entries is forgotten, and with the last of them how long they were alive.
+    /// Counts one entry less. An inbox without entries is forgotten; with the last inbox, so is the latest live-until.
     pub(super) fn delist(&mut self, inbox: InboxId) {
         if let Some(alive) = self.inboxes.get_mut(&inbox) {
             alive.entries -= 1;

@@ -1,4 +1,4 @@
-//! What time and departures bring about: expired holders leave, and the head of the queue becomes the holder.
+//! Expiry and hand-off: expired holders leave, and the head of the queue becomes the holder.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Record {
         step.more = false;
     }
 
-    /// Ends the named holds that are over, so that no operation finds one alive that the bound left for later.
+    /// Ends the named holds whose lease is over, so that no operation finds one alive because the bound left it for later.
     pub(super) fn expire_named(&mut self, now: Now, op: &Op) {
         let ids: Vec<HolderId> = match op {
             Op::Acquire(claim) => vec![claim.id],
@@ -87,7 +87,7 @@ impl Record {
             }
             Change::GrantUpgrade => {
                 if let Some(pending) = self.take_upgrade() {
-                    // The reader counts on its lease until it hears of the exchange.
+                    // The reader believes in its lease until it hears of the exchange.
                     let left = self.holders.get(pending.from).map_or(Duration::ZERO, |hold| hold.remaining(now));
                     self.end_hold(step.now, pending.from);
                     self.grant_unclaimed(step, &pending.waiter.claim, left);
@@ -119,7 +119,7 @@ impl Record {
         step.effects.push(Effect { inbox: claim.inbox, news });
     }
 
-    /// Takes note of a claim that enters.
+    /// Notes a claim that enters.
     pub(super) fn admit(&mut self, claim: &Claim) {
         self.kind = Some(claim.mode.kind());
         self.not_after = self.not_after.max(claim.not_after);

@@ -17,7 +17,7 @@ use super::audit::Audit;
 use super::holders::Holding;
 use super::queue::{Alive, Pending, Waiter};
 
-/// More places than any queue hands out, and far from overflowing.
+/// More places than any queue uses, and far from overflow.
 const MAX_PLACE: u64 = u64::MAX / 2;
 
 /// Why a record that was read back cannot be one.
@@ -100,7 +100,7 @@ impl super::Record {
             if waiter.claim.window.checked_mul(2).is_none() {
                 return Err(Damaged("a claim window without end"));
             }
-            // Granted, it would hold twice, with one lease end too many, which nobody could ever let go.
+            // Granted, it would hold twice, and the second lease end could never be released.
             if self.holders.get(waiter.claim.id).is_some() {
                 return Err(Damaged("an id that both holds and waits"));
             }

@@ -1,67 +1,75 @@
-//! A hold: what the store granted, who uses it here, how deep, and until when.
+//! The life of a hold: granted, entered, renewed, lost.
+//!
+//! | group | what happens |
+//! |---|---|
+//! | beginning | a claim becomes a hold, and a waiter is given it |
+//! | re-entry | who is inside, and who would wait for itself |
+//! | renewals | the lease is renewed, doubted, or given up when its time is over |
+//! | loss | the guard is told, and the local line claims again |
+//!
+//! What the watchdog finds, and how a lost hold is taken again, is in [`watch`](super::watch). How a hold ends by a release, or goes to
+//! the next local waiter, is in [`release`](super::release).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::holder::HolderId;
 use crate::lease::Lease;
 use crate::mode::Mode;
-use crate::op::{Blocker, Patience};
-use crate::renewal::{Loss, Renewal as Keeping, State as Health};
-use crate::time::{KnownRun, LeaseTime, Moment, RunId};
+use crate::op::{Blocker, Patience, Renewal};
+use crate::renewal::{Due, Health, LeaseTracker, Loss};
+use crate::store::StoreError;
+use crate::time::{LeaseTime, Moment, RunId};
 use crate::token::{Stamp, Token};
 use crate::zoo::{self, Bug};
 
-use super::bustle::Bustle;
-use super::claim::{Claiming, Taker};
-use super::holds::HoldKey;
-use super::landing::Landing;
-use super::rare::Rare;
-use super::round::Care;
-use super::slips::Stage;
-use super::word::Word;
+use super::claim::{IncomingGrant, PendingClaim, Recipient};
+use super::state::{Active, KnownRun, Stage};
+use super::watch::HoldWatch;
 use super::{
-    Ask, Cohort, Event, Grip, HoldState, How, Lane, LossReason, Lost, Machine, Outcome, OwnerId, Recovery, Settings,
-    Slip, Todo, Why,
+    Ask, CohortState, ConnectionKind, Event, Failure, HoldKey, HoldLimits, HoldState, How, LossReason, Lost, Machine,
+    OwnerId, Recovery, Settings, Todo, WaitOutcome, WaiterId, Word,
 };
+
+/// Stands for the waiter of a hold that was picked up.
+const PICKED_UP: u32 = u32::MAX;
 
 /// One hold in the store and its use in this process.
 #[derive(Debug)]
 pub(super) struct Hold {
-    /// Its number among the holds of this lock, given by [`Holds`](super::holds::Holds).
-    pub(super) born: u32,
-    /// Which of the client's claims it was.
+    /// Part of its key, given by [`Holds`](super::state::Holds).
+    pub(super) generation: u32,
+    /// The number of its claim.
     pub(super) seq: u64,
-    /// What the store knows it by: derived once, and needed for every renewal.
+    /// Its id in the store. Derived once; every renewal needs it.
     pub(super) id: HolderId,
     pub(super) stamp: Stamp,
     pub(super) local: u16,
     pub(super) mode: Mode,
     pub(super) word: Word,
     pub(super) owner: Option<OwnerId>,
-    pub(super) keeping: Keeping,
-    /// The place of the slip that it was granted to, until that is picked up; then [`PICKED_UP`].
+    pub(super) tracker: LeaseTracker,
+    /// The index of the waiter that it was granted to, until it is picked up; then [`PICKED_UP`].
     granted: u32,
     pub(super) since: Moment,
     pub(super) recovery: Recovery,
-    /// Time before the send of the last request whose answer named this hold.
+    /// When the latest request whose answer named this hold was sent.
     pub(super) seen: Moment,
-    /// When the store last started its lease by a renewal, as it said itself.
+    /// When the latest renewal started its lease, by the clock of the store.
     pub(super) started: LeaseTime,
-    /// Whether the watchdog has found something that a renewal repairs.
+    /// Whether the watchdog found something that the next renewal repairs.
     pub(super) repairing: bool,
     /// Whether the store has confirmed the full lease yet.
     pub(super) confirmed: bool,
     /// Whether a renewal that may confirm it is under way.
     pub(super) confirming: bool,
     pub(super) run: KnownRun,
-    /// Whether the store has begun a new run since it last spoke of this hold: it may have forgotten it.
+    /// Whether the store has begun a new run since it last named this hold, and may have forgotten it.
     pub(super) doubted: bool,
-    /// Whether it was told that the hold is doubtful.
+    /// Whether the event that it is uncertain was raised.
     pub(super) uncertain: bool,
-    pub(super) rare: Option<Box<Rare>>,
+    pub(super) cold: Option<Box<ColdFields>>,
 }
-
-const PICKED_UP: u32 = u32::MAX;
 
 impl Hold {
     pub(super) fn token(&self) -> Token {
@@ -69,7 +77,7 @@ impl Hold {
     }
 
     pub(super) fn lease(&self) -> Lease {
-        self.keeping.terms().lease()
+        self.tracker.terms().lease()
     }
 
     pub(super) fn state(&self, now: Moment) -> HoldState {
@@ -79,7 +87,7 @@ impl Hold {
         if zoo::has(Bug::NeverLost) {
             return HoldState::Held { until: Moment::FAR };
         }
-        match self.keeping.state(now) {
+        match self.tracker.state(now) {
             Health::Held { until } if self.doubted => HoldState::Uncertain { until },
             Health::Held { until } => HoldState::Held { until },
             Health::Uncertain { until } => HoldState::Uncertain { until },
@@ -91,8 +99,65 @@ impl Hold {
         !self.is_live() || self.deadline() <= now
     }
 
+    /// Whether its loss was not declared.
+    pub(super) fn is_live(&self) -> bool {
+        self.loss().is_none()
+    }
+
+    /// Why it was lost, if its loss was declared.
+    pub(super) fn loss(&self) -> Option<&LossReason> {
+        self.cold.as_ref()?.loss.as_ref()
+    }
+
+    /// Whether the store has nothing to release: it does not know the hold, or has released it already.
+    pub(super) fn nothing_to_release(&self) -> bool {
+        let ended =
+            |cold: &ColdFields| cold.ended || matches!(cold.loss, Some(LossReason::Gone | LossReason::Shutdown));
+        self.cold.as_deref().is_some_and(ended)
+    }
+
+    /// Whether its lease ended as planned: its renewals were used up.
+    pub(super) fn ended_as_agreed(&self, reason: &LossReason) -> bool {
+        *reason == LossReason::Expired && self.tracker.is_exhausted()
+    }
+
     pub(super) fn deadline(&self) -> Moment {
-        self.keeping.deadline()
+        self.tracker.deadline()
+    }
+
+    /// When something must be done about this hold.
+    pub(super) fn next(&self, settings: &Settings) -> Moment {
+        if !self.is_live() {
+            return Moment::FAR;
+        }
+        let overdue = self.max_hold().map_or(Moment::FAR, |max| self.since + max);
+        self.tracker.next().at().min(overdue).min(self.pick_by(settings))
+    }
+
+    /// The not-after of its claim, if that is not answered yet.
+    pub(super) fn unanswered(&self) -> Option<LeaseTime> {
+        self.cold.as_ref()?.unanswered
+    }
+
+    /// The claim that it came from is answered.
+    pub(super) fn note_answered(&mut self) {
+        if let Some(cold) = &mut self.cold {
+            cold.unanswered = None;
+            self.cold.take_if(|cold| cold.is_empty());
+        }
+    }
+
+    // ---- Its guard ----
+
+    /// Hands the hold to a waiter.
+    fn assign(&mut self, now: Moment, waiter: WaiterId, ask: &Ask) {
+        self.word = Word::locked();
+        self.owner = ask.owner;
+        self.since = now;
+        self.forget_origin();
+        self.set_watch(HoldWatch::of(now, ask));
+        self.recovery = ask.recovery;
+        self.granted = waiter.index;
     }
 
     pub(super) fn pick_up(&mut self) {
@@ -103,32 +168,104 @@ impl Hold {
         self.granted == PICKED_UP
     }
 
-    /// By when it should be picked up; [`FAR`](Moment::FAR) once it was.
-    pub(super) fn pick_by(&self, settings: &Settings) -> Moment {
+    /// When it must be picked up at the latest; [`FAR`](Moment::FAR) once it was.
+    fn pick_by(&self, settings: &Settings) -> Moment {
         if self.is_picked_up() { Moment::FAR } else { self.since + settings.window_of(self.lease()) }
     }
 
-    /// When something must be done about this hold.
-    pub(super) fn next(&self, settings: &Settings) -> Moment {
-        if !self.is_live() {
-            return Moment::FAR;
-        }
-        let overdue = self.max_hold().map_or(Moment::FAR, |max| self.since + max);
-        self.keeping.next().at().min(overdue).min(self.pick_by(settings))
+    /// The token that its guard was given first. The hold may have been exchanged or taken again since.
+    pub(super) fn origin(&self) -> Token {
+        self.cold.as_ref().and_then(|cold| cold.origin).unwrap_or_else(|| self.token())
     }
 
-    /// Hands the hold to a waiter.
-    fn assign(&mut self, now: Moment, slip: Slip, ask: &Ask) {
-        self.word = Word::locked();
-        self.owner = ask.owner;
-        self.since = now;
-        self.forget_origin();
-        self.set_care(Care::of(now, ask));
-        self.recovery = ask.recovery;
-        self.granted = slip.index;
+    /// Whether its guard was given this token.
+    #[inline]
+    pub(super) fn is_of(&self, token: Token) -> bool {
+        let latest = self.token();
+        match &self.cold {
+            None => token == latest,
+            Some(_) => self.origin() <= token && token <= latest,
+        }
+    }
+
+    /// Its guard keeps the token that it was given first, whatever token the hold has from now on.
+    pub(super) fn keep_origin(&mut self, origin: Token) {
+        self.cold_mut().origin = Some(origin);
+    }
+
+    /// It has a new guard: the token of the earlier one no longer counts.
+    fn forget_origin(&mut self) {
+        if let Some(cold) = &mut self.cold {
+            cold.origin = None;
+        }
+    }
+
+    // ---- Cold fields ----
+
+    pub(super) fn cold_mut(&mut self) -> &mut ColdFields {
+        self.cold.get_or_insert_default()
+    }
+
+    pub(super) fn watch(&self) -> Option<&HoldWatch> {
+        self.cold.as_ref()?.watch.as_ref()
+    }
+
+    pub(super) fn watch_mut(&mut self) -> Option<&mut HoldWatch> {
+        self.cold.as_mut()?.watch.as_mut()
+    }
+
+    fn take_watch(&mut self) -> Option<HoldWatch> {
+        self.cold.as_mut()?.watch.take()
+    }
+
+    fn set_watch(&mut self, watch: Option<HoldWatch>) {
+        if watch.is_some() || self.cold.is_some() {
+            self.cold_mut().watch = watch;
+            self.cold.take_if(|cold| cold.is_empty());
+        }
+    }
+
+    pub(super) fn limits(&self) -> Option<&HoldLimits> {
+        self.watch()?.limits.as_deref()
+    }
+
+    fn max_hold(&self) -> Option<Duration> {
+        self.limits()?.max_hold
+    }
+
+    pub(super) fn stands_still(&self, now: Moment) -> bool {
+        let within = self.limits().and_then(|limits| limits.progress);
+        within.zip(self.watch()).is_some_and(|(within, watch)| now.since(watch.progressed) > within)
     }
 }
 
+/// What hardly any hold has, in a box of its own: very many holds do not carry the space for it.
+#[derive(Debug, Default)]
+pub(super) struct ColdFields {
+    /// Why it is lost.
+    pub(super) loss: Option<LossReason>,
+    /// Whether the store said that it was revoked and has ended: there is nothing to release.
+    pub(super) ended: bool,
+    pub(super) watch: Option<HoldWatch>,
+    /// The not-after of its claim, if a push overtook the answer to it.
+    unanswered: Option<LeaseTime>,
+    /// The token that its guard was given first, if the hold was exchanged or taken again since.
+    origin: Option<Token>,
+}
+
+impl ColdFields {
+    /// For a hold whose claim is not answered yet.
+    pub(super) fn unanswered(not_after: LeaseTime) -> Box<Self> {
+        Box::new(Self { unanswered: Some(not_after), ..Self::default() })
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { loss, ended, watch, unanswered, origin } = self;
+        loss.is_none() && !ended && watch.is_none() && unanswered.is_none() && origin.is_none()
+    }
+}
+
+/// From when a deadline counts: from the send of the request.
 pub(super) fn counted_from(now: Moment, sent: Moment) -> Moment {
     if zoo::has(Bug::DeadlineFromReply) { now } else { sent }
 }
@@ -143,143 +280,114 @@ impl From<Loss> for LossReason {
 }
 
 impl Machine {
+    // ---- Beginning ----
+
     /// Turns a claim into a hold and gives it to its waiter.
-    pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, slip: Slip, landing: &Landing) {
-        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
-        let Some(claim) = self.bustle.claims.remove(&seq) else { return };
-        let fresh = self.fresh_hold(now, (seq, &claim), &ask, landing);
-        // Whoever was in the way has left it.
-        self.bustle.blocker = None;
-        if let Taker::Upgrade(_, grip) = claim.taker {
-            self.exchange(grip, fresh);
-            self.finish(slip, Outcome::Done);
+    pub(super) fn settle_claim(&mut self, now: Moment, seq: u64, waiter: WaiterId, incoming: &IncomingGrant) {
+        let Some(ask) = self.active.waiters.ask(waiter).cloned() else { return };
+        let Some(claim) = self.active.claims.remove(&seq) else { return };
+        let fresh = self.fresh_hold(now, (seq, &claim), &ask, incoming);
+        // The blocker has left.
+        self.active.blocker = None;
+        if let Recipient::Upgrade(_, hold_key) = claim.recipient {
+            self.exchange(hold_key, fresh);
+            self.finish(waiter, WaitOutcome::Done);
             self.note_progress(now);
-            return self.attend(now, grip.0);
+            return self.tend_hold(now, hold_key);
         }
         let key = self.holds.insert(fresh);
-        if self.cohort == Cohort::Claiming(seq) {
-            self.cohort = Cohort::Holding(key);
+        if self.cohort == CohortState::Claiming(seq) {
+            self.cohort = CohortState::Holding(key);
             if claim.local == 0 {
-                let latest = self.bustle.slips.serial();
-                self.bustle.remote.begin(now, latest, landing.line);
+                let latest = self.active.waiters.serial();
+                self.active.remote.begin(now, latest, incoming.line);
             }
         }
-        self.give(now, key, slip, claim.how);
+        self.grant_to(now, key, waiter, claim.how);
         self.note_progress(now);
-        self.attend(now, key);
+        self.tend_hold(now, key);
     }
 
-    fn fresh_hold(&self, now: Moment, (seq, claim): (u64, &Claiming), ask: &Ask, landing: &Landing) -> Hold {
+    fn fresh_hold(&self, now: Moment, (seq, claim): (u64, &PendingClaim), ask: &Ask, incoming: &IncomingGrant) -> Hold {
         Hold {
-            born: 0,
+            generation: 0,
             seq,
             id: self.client.holder(seq),
-            stamp: landing.stamp,
+            stamp: incoming.stamp,
             local: claim.local,
             mode: claim.mode,
             word: Word::locked(),
             owner: ask.owner,
-            keeping: Keeping::new(ask.terms, counted_from(now, landing.sent), landing.remaining),
+            tracker: LeaseTracker::new(ask.terms, counted_from(now, incoming.sent), incoming.remaining),
             granted: PICKED_UP,
             since: now,
-            seen: landing.sent,
+            seen: incoming.sent,
             started: LeaseTime::ZERO,
             repairing: false,
             recovery: ask.recovery,
-            confirmed: landing.remaining >= ask.lease().length(),
+            confirmed: incoming.remaining >= ask.lease().length(),
             confirming: false,
-            run: claim.run.id().or(landing.pushed).into(),
+            run: claim.run.id().or(incoming.pushed).into(),
             doubted: false,
             uncertain: false,
-            rare: claim.run.id().is_none().then(|| Rare::unanswered(claim.not_after)),
+            cold: claim.run.id().is_none().then(|| ColdFields::unanswered(claim.not_after)),
         }
     }
 
-    /// An upgrade went through: the guard keeps its grip, the hold behind it is another.
-    pub(super) fn exchange(&mut self, grip: Grip, fresh: Hold) {
-        if let Some(hold) = self.holds.get_mut(grip.0) {
-            let (born, word, owner, since) = (hold.born, hold.word, hold.owner, hold.since);
-            let (care, recovery, origin) = (hold.take_care(), hold.recovery, hold.origin());
-            *hold = Hold { born, word, owner, since, recovery, ..fresh };
-            hold.set_care(care);
+    /// An upgrade succeeded: the guard keeps its key, and another hold takes the place behind it.
+    fn exchange(&mut self, hold_key: HoldKey, fresh: Hold) {
+        if let Some(hold) = self.holds.get_mut(hold_key) {
+            let (generation, word, owner, since) = (hold.generation, hold.word, hold.owner, hold.since);
+            let (watch, recovery, origin) = (hold.take_watch(), hold.recovery, hold.origin());
+            *hold = Hold { generation, word, owner, since, recovery, ..fresh };
+            hold.set_watch(watch);
             hold.keep_origin(origin);
         }
     }
 
-    /// Gives a hold to a waiter, who has a claim window to pick it up.
-    pub(super) fn give(&mut self, now: Moment, key: HoldKey, slip: Slip, how: How) {
-        let Bustle { slips, waits, events, .. } = &mut *self.bustle;
-        let Some((ask, hold)) = slips.ask(slip).zip(self.holds.get_mut(key)) else { return };
-        let watched = ask.vigil.is_some();
-        hold.assign(now, slip, ask);
+    /// Grants a hold to a waiter, which has one claim window to pick it up.
+    pub(super) fn grant_to(&mut self, now: Moment, hold_key: HoldKey, waiter: WaiterId, how: How) {
+        let Active { waiters, waits, events, .. } = &mut *self.active;
+        let Some((ask, hold)) = waiters.ask(waiter).zip(self.holds.get_mut(hold_key)) else { return };
+        let watched = ask.limits.is_some();
+        hold.assign(now, waiter, ask);
         let token = hold.token();
-        waits.remove(&(ask.until, slip));
-        slips.set(slip, Stage::Ready(Outcome::Granted { grip: Grip(key), token, how }));
-        events.push_back(Event::Ready(slip));
+        waits.remove(&(ask.until, waiter));
+        waiters.set(waiter, Stage::Ready(WaitOutcome::Granted { hold_key, token, how }));
+        events.push_back(Event::Ready(waiter));
         if watched {
-            self.alert_wait(now, slip);
+            self.alert_wait(now, waiter);
         }
     }
 
-    /// The slip that a hold was granted to, if that is not picked up yet.
-    pub(super) fn unpicked(&self, hold: &Hold) -> Option<Slip> {
-        if hold.is_picked_up() { None } else { self.bustle.slips.at(hold.granted) }
+    /// The waiter that a hold was granted to, if it is not picked up yet.
+    fn unpicked(&self, hold: &Hold) -> Option<WaiterId> {
+        if hold.is_picked_up() { None } else { self.active.waiters.at(hold.granted) }
     }
 
-    /// Enters again if the owner holds the lock already, or says at once that it would wait for itself.
-    pub fn reenter(&mut self, now: Moment, owner: OwnerId, mode: Mode, reentrant: bool) -> Option<Outcome> {
-        if self.closed {
-            return None;
-        }
-        // A grant that was not picked up may yet go to another: nobody is inside.
-        let whose = |hold: &Hold| hold.owner == Some(owner) || (reentrant && zoo::has(Bug::ReentryByAnybody));
-        let inside = |hold: &Hold| whose(hold) && !hold.is_lost(now) && hold.is_picked_up();
-        let own = |hold: &Hold| inside(hold) && hold.mode.kind() == mode.kind();
-        let (key, hold) = self.holds.iter_mut().find(|(_, hold)| own(hold))?;
-        if matches!(mode, Mode::Permits { .. }) {
-            return None;
-        }
-        let enough = hold.mode == Mode::Exclusive || mode == Mode::Shared;
-        if !enough || (!reentrant && hold.mode == Mode::Exclusive) {
-            return Some(Why::WouldDeadlock.into());
-        }
-        if !reentrant {
-            // Two shared holds of one owner are fine as long as the second does not have to wait.
-            return None;
-        }
-        let Some(deeper) = hold.word.enter() else { return Some(Why::TooDeep.into()) };
-        hold.word = deeper;
-        // In use from here on, even if its first slip is still out.
-        hold.pick_up();
-        Some(Outcome::Granted { grip: Grip(key), token: hold.token(), how: How::Reentry })
-    }
+    // ---- Re-entry ----
 
-    /// Looks at the clock before an ask is judged: an ended hold is neither entered again nor in the way.
+    /// Declares holds lost whose time is over, before an ask is judged: they can neither be entered again nor block it.
     pub(super) fn notice_ends(&mut self, now: Moment, owner: Option<OwnerId>) {
-        let concerned =
-            |key: HoldKey, hold: &Hold| self.cohort == Cohort::Holding(key) || (owner.is_some() && hold.owner == owner);
+        let concerned = |key: HoldKey, hold: &Hold| {
+            self.cohort == CohortState::Holding(key) || (owner.is_some() && hold.owner == owner)
+        };
         let ended = |hold: &Hold| hold.is_live() && hold.deadline() <= now;
         let found = self.holds.iter().filter(|(key, hold)| ended(hold) && concerned(*key, hold));
         for key in found.map(|(key, _)| key).collect::<Vec<_>>() {
-            self.attend(now, key);
+            self.tend_hold(now, key);
         }
     }
 
-    /// Leaves one level of re-entry. False at the last one: that must be released.
-    pub fn leave(&mut self, grip: Grip) -> bool {
-        let deeper = self.holds.get_mut(grip.0).filter(|hold| hold.word.depth() > 1);
-        deeper.map(|hold| hold.word = hold.word.leave()).is_some()
-    }
-
-    /// Whether a queued ask waits behind a writer that waits for the asker's own other hold.
-    pub(super) fn waits_for_itself(&self, slip: Slip) -> bool {
-        let ask = self.bustle.slips.ask(slip);
+    /// Whether a queued waiter waits for its own owner: behind a writer that waits for another hold of that owner.
+    pub(super) fn waits_for_itself(&self, waiter: WaiterId) -> bool {
+        let ask = self.active.waiters.ask(waiter);
         let Some((owner, mode)) = ask.and_then(|ask| Some((ask.owner?, ask.mode))) else { return false };
         let own = || self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.owner == Some(owner) && hold.is_live());
         match mode {
             Mode::Exclusive => false,
             Mode::Shared => own().next().is_some(),
-            // What it holds will not come back while it waits.
+            // The permits that the owner holds do not come back while it waits.
             Mode::Permits { count, of } => own().map(|hold| hold.mode.count()).sum::<u32>() + count.get() > of.get(),
         }
     }
@@ -290,79 +398,196 @@ impl Machine {
         Some(Blocker { holder: hold.id.public(), who: Arc::clone(self.client.who()), remaining })
     }
 
-    /// A hold is gone without being released: tell its guards, and let the line claim anew.
-    pub(super) fn lose(&mut self, now: Moment, grip: Grip, reason: LossReason) {
-        let Some(hold) = self.holds.get_mut(grip.0).filter(|hold| hold.is_live()) else {
-            return self.lose_for_good(grip, reason);
-        };
-        hold.rare_mut().loss = Some(reason.clone());
-        let picked_up = hold.is_picked_up();
-        if picked_up {
-            self.note_found(grip, &reason);
+    // ---- Renewals ----
+
+    /// Does what is due for a hold: renews it, declares it lost, or takes it from a waiter that does not pick it up.
+    pub(super) fn tend_hold(&mut self, now: Moment, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.is_live()) else { return };
+        if hold.max_hold().is_some_and(|max| hold.since + max <= now) {
+            return self.lose(now, hold_key, LossReason::MaxHold);
         }
-        self.end_upgrade(now, grip, &reason);
-        let Some(hold) = self.holds.get(grip.0) else { return };
-        if !picked_up {
-            // Nobody has it, and perhaps nobody wants it any more.
-            if let Some(slip) = self.unpicked(hold) {
-                self.return_to_wait(now, slip, grip);
+        match hold.tracker.due(now) {
+            Due::Nothing => {}
+            Due::Renew => {
+                if zoo::has(Bug::DeadlineAtSend) {
+                    hold.tracker.confirmed(now, now, hold.lease().length(), true);
+                }
+                self.active.todo.push_back(Todo::Renew(hold_key, None));
             }
-        } else {
-            let lost = Lost { grip, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
-            self.bustle.events.push_back(Event::Lost(Box::new(lost)));
-            self.recover(now, grip, &reason);
+            Due::Lost(loss) => return self.lose(now, hold_key, loss.into()),
         }
-        if self.cohort == Cohort::Holding(grip.0) && !zoo::has(Bug::LineBelievesInLostHold) {
-            self.cohort = Cohort::Idle;
-            self.advance(now);
+        self.note_doubt(now, hold_key);
+        let late = self.holds.get(hold_key).filter(|hold| hold.pick_by(&self.settings) <= now);
+        if let Some(waiter) = late.and_then(|hold| self.unpicked(hold)) {
+            self.requeue_unpicked(now, hold_key, waiter);
         }
     }
 
-    /// The store says that a hold was revoked and has ended. Nobody has to answer that.
-    pub(super) fn lose_revoked(&mut self, now: Moment, grip: Grip, reason: LossReason) {
-        if let Some(hold) = self.holds.get_mut(grip.0) {
-            hold.rare_mut().ended = true;
+    /// The answer to a renewal; `at` is its time by the clock of the store.
+    pub(super) fn on_renewal(
+        &mut self,
+        (now, at): (Moment, LeaseTime),
+        (hold_key, seq, sent): (HoldKey, u64, Moment),
+        waiter: Option<WaiterId>,
+        renewal: Renewal,
+    ) {
+        let same = |hold: &Hold| hold.seq == seq || zoo::has(Bug::RenewalOfAnother);
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| same(hold) && hold.is_live()) else {
+            let known = self.holds.get(hold_key).filter(|hold| hold.seq == seq);
+            let reason = known.and_then(|hold| hold.loss().cloned()).unwrap_or(LossReason::Gone);
+            // Its guard may have left meanwhile, and the next waiter waits for this answer.
+            self.on_confirmed(now, seq, sent, renewal);
+            return self.tell_renewer(waiter, Failure::Lost(reason).into());
+        };
+        match renewal {
+            Renewal::Renewed { remaining, line, .. } => {
+                let counts = std::mem::replace(&mut hold.confirmed, true);
+                let late = hold.tracker.late(now);
+                self.alert_renewal(now, hold_key);
+                self.end_renewal_alert(hold_key);
+                let Some(hold) = self.holds.get_mut(hold_key) else { return };
+                (hold.doubted, hold.uncertain, hold.confirming) = (false, false, false);
+                (hold.seen, hold.started) = (hold.seen.max(sent), at);
+                hold.tracker.confirmed(now, counted_from(now, sent), remaining, counts);
+                if self.cohort == CohortState::Holding(hold_key) {
+                    self.note_line(now, sent, line);
+                }
+                if counts {
+                    self.active.events.push_back(Event::Renewed { hold_key, late });
+                }
+                self.note_repaired(hold_key, true);
+                self.tell_renewer(waiter, WaitOutcome::Done);
+            }
+            Renewal::Revoked { reason, remaining } => {
+                let reason = LossReason::Revoked(reason.into());
+                hold.cold_mut().ended = remaining.is_zero();
+                self.active.events.push_back(Event::RenewalFailed(hold_key));
+                self.lose(now, hold_key, reason.clone());
+                self.tell_renewer(waiter, Failure::Lost(reason).into());
+            }
+            Renewal::NotHolder => {
+                if self.upgrade_of(hold_key).is_some_and(|seq| self.confirm_upgrade(seq)) {
+                    return self.tell_renewer(waiter, WaitOutcome::Done);
+                }
+                self.active.events.push_back(Event::RenewalFailed(hold_key));
+                self.lose(now, hold_key, LossReason::Gone);
+                self.tell_renewer(waiter, Failure::Lost(LossReason::Gone).into());
+            }
         }
-        self.lose(now, grip, reason);
     }
 
-    /// A grant that was never picked up came to nothing: its waiter waits again, and the hold is dropped.
-    pub(super) fn return_to_wait(&mut self, now: Moment, slip: Slip, grip: Grip) {
-        let Some(ask) = self.bustle.slips.ask(slip).cloned() else { return };
-        if !self.leave(grip)
-            && let Some(hold) = self.holds.remove(grip.0)
-            && !hold.left_nothing()
-        {
-            self.part_hold(now, &hold, Lane::Renewals);
+    pub(super) fn on_renewal_error(
+        &mut self,
+        now: Moment,
+        hold: (HoldKey, u64, Moment),
+        waiter: Option<WaiterId>,
+        error: StoreError,
+    ) {
+        let (hold_key, seq, sent) = hold;
+        if self.is_confirming(seq) {
+            self.on_claim_error(now, seq, error.clone());
         }
-        if self.cohort == Cohort::Holding(grip.0) {
-            self.cohort = Cohort::Idle;
+        if let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.seq == seq) {
+            hold.confirming = false;
+            hold.tracker.failed(now, sent);
+            self.active.events.push_back(Event::RenewalFailed(hold_key));
         }
-        if self.closed {
-            return self.fail(slip, Why::Closed);
-        }
-        self.bustle.arm_wait(ask.until, slip);
-        if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
-            self.bustle.slips.join(slip);
-            self.advance(now);
-        } else {
-            self.claim_for(now, slip);
+        self.note_doubt(now, hold_key);
+        self.tell_renewer(waiter, Failure::Store(error).into());
+    }
+
+    fn tell_renewer(&mut self, waiter: Option<WaiterId>, outcome: WaitOutcome) {
+        if let Some(waiter) = waiter {
+            self.finish(waiter, outcome);
         }
     }
 
-    /// The store answered; if it is another life than the one that granted a hold, the hold must be confirmed.
-    pub(super) fn note_alive(&mut self, run: RunId) {
+    /// Raises the event that a hold has become uncertain, once. A hold that nobody has picked up yet raises none.
+    fn note_doubt(&mut self, now: Moment, hold_key: HoldKey) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| !hold.uncertain && hold.is_picked_up()) else {
+            return;
+        };
+        if let HoldState::Uncertain { until } = hold.state(now) {
+            hold.uncertain = true;
+            self.active.events.push_back(Event::Uncertain { hold_key, until });
+        }
+    }
+
+    /// Notes the run of a store that answered. Holds that another run granted must be confirmed.
+    pub(super) fn note_run(&mut self, run: RunId) {
         for (key, hold) in self.holds.iter_mut() {
             let known = std::mem::replace(&mut hold.run, Some(run).into()).id();
             if known.is_some_and(|known| known != run) {
-                // The new run may have begun with what was before the last answer.
+                // The new run may have begun from a state before the latest answer.
                 (hold.doubted, hold.started) = (true, LeaseTime::ZERO);
                 let seen = hold.is_live() && hold.is_picked_up();
                 if seen && !std::mem::replace(&mut hold.uncertain, true) {
-                    self.bustle.events.push_back(Event::Uncertain { grip: Grip(key), until: hold.deadline() });
+                    self.active.events.push_back(Event::Uncertain { hold_key: key, until: hold.deadline() });
                 }
-                self.bustle.todo.push_back(Todo::Renew(Grip(key), None));
+                self.active.todo.push_back(Todo::Renew(key, None));
             }
+        }
+    }
+
+    // ---- Loss ----
+
+    /// A hold is gone without being released: its guard is told, and the local line claims again.
+    pub(super) fn lose(&mut self, now: Moment, hold_key: HoldKey, reason: LossReason) {
+        let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.is_live()) else {
+            return self.lose_for_good(hold_key, reason);
+        };
+        hold.cold_mut().loss = Some(reason.clone());
+        let picked_up = hold.is_picked_up();
+        if picked_up {
+            self.note_found(hold_key, &reason);
+        }
+        self.end_upgrade(now, hold_key, &reason);
+        let Some(hold) = self.holds.get(hold_key) else { return };
+        if !picked_up {
+            // Nobody has picked it up, and perhaps nobody wants it any more.
+            if let Some(waiter) = self.unpicked(hold) {
+                self.return_to_wait(now, waiter, hold_key);
+            }
+        } else {
+            let lost = Lost { hold_key, token: hold.token(), id: hold.id, since: hold.since, reason: reason.clone() };
+            self.active.events.push_back(Event::Lost(Box::new(lost)));
+            self.recover(now, hold_key, &reason);
+        }
+        if self.cohort == CohortState::Holding(hold_key) && !zoo::has(Bug::LineBelievesInLostHold) {
+            self.cohort = CohortState::Idle;
+            self.advance(now);
+        }
+    }
+
+    /// The store says that a hold was revoked and has ended. There is nothing to release.
+    pub(super) fn lose_revoked(&mut self, now: Moment, hold_key: HoldKey, reason: LossReason) {
+        if let Some(hold) = self.holds.get_mut(hold_key) {
+            hold.cold_mut().ended = true;
+        }
+        self.lose(now, hold_key, reason);
+    }
+
+    /// A grant that nobody picked up came to nothing: its waiter waits again, and the hold is dropped.
+    pub(super) fn return_to_wait(&mut self, now: Moment, waiter: WaiterId, hold_key: HoldKey) {
+        let Some(ask) = self.active.waiters.ask(waiter).cloned() else { return };
+        if !self.leave(hold_key)
+            && let Some(hold) = self.holds.remove(hold_key)
+            && !hold.nothing_to_release()
+        {
+            self.release_hold(now, &hold, ConnectionKind::Renewals);
+        }
+        if self.cohort == CohortState::Holding(hold_key) {
+            self.cohort = CohortState::Idle;
+        }
+        if self.closed {
+            return self.fail(waiter, Failure::Closed);
+        }
+        self.active.arm_wait(ask.until, waiter);
+        if ask.mode == Mode::Exclusive && !ask.fair && ask.patience == Patience::Queue {
+            self.active.waiters.join(waiter);
+            self.advance(now);
+        } else {
+            self.claim_for(now, waiter);
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::token::Stamp;
 pub struct Claim {
     /// Fresh for every claim.
     pub id: HolderId,
-    /// Where to push the grant.
+    /// The inbox to which the grant is pushed.
     pub inbox: InboxId,
     /// For people to read.
     pub who: Arc<Who>,
@@ -41,7 +41,7 @@ pub struct Claim {
     pub window: Duration,
     /// Whether this waiter wants strict order among processes: it stops local passing elsewhere.
     pub fair: bool,
-    /// Queue or not.
+    /// Whether to queue.
     pub patience: Patience,
     /// The claim refuses itself when the store's clock is past this.
     pub not_after: LeaseTime,
@@ -53,7 +53,7 @@ pub struct Claim {
     /// [`Refusal::Revoked`](super::Refusal::Revoked), as long as it is on record.
     ///
     /// Judged when the claim arrives, within a [`Release`](super::Release) after its hand-off; not at a resend, and not again for one that queues.
-    // So no store has to keep it.
+    // So stores need not keep it.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub after: Option<Stamp>,
 }
@@ -64,7 +64,7 @@ pub struct Claim {
 pub enum Patience {
     /// Takes a place in the queue.
     Queue,
-    /// Goes away with the name of the holder.
+    /// Fails with the name of the holder.
     Try,
 }
 
@@ -77,13 +77,13 @@ pub struct Renew {
     pub id: HolderId,
     /// Its length from now.
     pub lease: Lease,
-    /// When the store last started this hold's lease, as its answer said; [`LeaseTime::ZERO`] where that is not known. A store that is
-    /// told may save itself the look at whether the lease has ended, and nothing else follows from it.
+    /// When the store last started this hold's lease, as its answer said; [`LeaseTime::ZERO`] if that is not known. With it a store need not
+    /// look whether the lease has ended; nothing else follows from it.
     pub started: LeaseTime,
 }
 
 impl Renew {
-    /// By somebody who does not know when the lease was started.
+    /// A renewal that does not say when the lease was started.
     pub fn new(id: HolderId, lease: Lease) -> Self {
         Self { id, lease, started: LeaseTime::ZERO }
     }
@@ -97,7 +97,7 @@ impl Renew {
 /// Never queues and never lengthens a lease.
 ///
 /// The id of a hold is answered [`Standing::Granted`](super::Standing::Granted) with the hold's stamp and what remains of its lease, and with
-/// [`Standing::Gone`](super::Standing::Gone) once it ended, was replaced, or its record was deleted: a client may look at its own holds this way.
+/// [`Standing::Gone`](super::Standing::Gone) once it ended, was replaced, or its record was deleted: a client checks its own holds this way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The client.

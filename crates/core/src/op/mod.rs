@@ -1,7 +1,7 @@
 //! What a client asks of a store and what the store answers: the vocabulary of the [ledger](crate::ledger).
 //!
 //! The docs on these types are the specification in words; the ledger is the specification in code, every store is a
-//! port of it, and `tests/model` holds an independent third telling.
+//! port of it, and `tests/model` has an independent third version.
 //!
 //! # What every operation does first
 //! 0. *A clock that stepped back.* A lease end or live-until that is later than its own length from now is cut to that.
@@ -66,7 +66,7 @@ pub enum Op {
 pub struct Reply {
     /// The store's lease clock when it applied the operation.
     pub at: LeaseTime,
-    /// The store's life that applied it.
+    /// The run of the store that applied it.
     pub run: RunId,
     /// Whether clean-up is left over: the store must call [`Op::Tend`].
     pub more: bool,
@@ -131,13 +131,13 @@ impl Standing {
 /// A message for one client's inbox. It may be lost: heartbeats and renewals tell the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    /// Whose inbox.
+    /// The inbox.
     pub inbox: InboxId,
-    /// What to tell it.
+    /// The message.
     pub news: News,
 }
 
-/// What an inbox is told.
+/// What a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum News {
@@ -159,7 +159,7 @@ pub enum News {
     Revoked {
         /// The claim's number.
         number: u64,
-        /// The words of whoever revoked it.
+        /// The reason given for the revocation.
         reason: String,
     },
 }

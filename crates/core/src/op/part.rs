@@ -24,7 +24,7 @@ pub enum Renewal {
     /// Revoked: not renewed, to be released before it ends. Also said of a hold that has ended, for as long as the record knows that
     /// it was revoked.
     Revoked {
-        /// The words of whoever revoked it.
+        /// The reason given for the revocation.
         reason: String,
         /// What is left: nothing when it has ended, and then there is nothing to release.
         remaining: Duration,
@@ -42,10 +42,10 @@ pub enum Standing {
     Granted(Grant),
     /// It held and has ended, and the record knows that it was revoked.
     Revoked {
-        /// The words of whoever revoked it.
+        /// The reason given for the revocation.
         reason: String,
     },
-    /// Nothing of that: it ended, or never arrived.
+    /// None of these: it ended, or never arrived.
     Gone,
 }
 
@@ -82,7 +82,7 @@ pub enum Parted {
     Place,
     /// Nothing: the hold has ended, and the record knows that it was revoked.
     Revoked {
-        /// The words of whoever revoked it.
+        /// The reason given for the revocation.
         reason: String,
     },
     /// Nothing: already ended, expired, or never arrived.
@@ -101,7 +101,7 @@ pub enum Downgraded {
     Withdrawn,
     /// The hold has ended, and the record knows that it was revoked.
     Revoked {
-        /// The words of whoever revoked it.
+        /// The reason given for the revocation.
         reason: String,
     },
     /// No such hold.

@@ -1,21 +1,21 @@
 //! The renewal of one hold in a store: when to renew, when to try again, what the guard may believe, when it is lost.
 //!
-//! The driver asks [`Renewal::due`] at [`Renewal::next`], sends what it is told to, and reports the outcome with
-//! [`Renewal::confirmed`] or [`Renewal::failed`]; an answer that never comes needs no report. Guards read
-//! [`Renewal::state`].
+//! The machine asks [`LeaseTracker::due`] at [`LeaseTracker::next`], sends a renewal if it is due, and reports the outcome with
+//! [`LeaseTracker::confirmed`] or [`LeaseTracker::failed`]; an answer that never comes needs no report. Guards read
+//! [`LeaseTracker::state`].
 //!
 //! | phase | `due` at its moment | after a confirmation | after a failure |
 //! |---|---|---|---|
-//! | waiting | renew → in flight | waiting, or resting when renewals are used up | unchanged: it was an earlier attempt's |
+//! | waiting | renew → in flight | waiting, or resting when renewals are used up | unchanged: it belongs to an earlier attempt |
 //! | in flight | counts as failed | the same | waiting to retry, or resting when there is no time |
 //! | resting | nothing | the same | unchanged |
 //!
 //! Invariants:
-//! - The deadline is the latest of those that answers prove; nothing else moves it, and no answer shortens it, except a
-//!   [look](Renewal::look) at a record whose end was moved.
-//! - Past its deadline a hold is lost and stays lost, whatever arrives later; the reason stays the same too.
-//! - After `due` says anything but lost, `next` lies in the future: a loop around the two never spins.
-//! - All moments are whole milliseconds, rounded down, as the timers are: loss is told early rather than late.
+//! - The deadline is the latest one that an answer proves. Nothing else moves it, and no answer shortens it, except a
+//!   [check](LeaseTracker::correct_end) of a record whose lease end was moved.
+//! - Past its deadline a hold is lost and stays lost, whatever arrives later. Its reason stays the same too.
+//! - After `due` says anything but lost, `next` is in the future: a loop around the two never spins.
+//! - All moments are whole milliseconds, rounded down like the timers: a loss is declared early rather than late.
 
 mod policy;
 #[cfg(test)]
@@ -29,12 +29,12 @@ use crate::time::Moment;
 
 /// The state of one hold's lease.
 #[derive(Debug, Clone)]
-pub struct Renewal {
+pub struct LeaseTracker {
     terms: Terms,
-    // Not rounded: answers are compared by it.
+    // Not rounded: answers are compared with it.
     end: Moment,
     phase: Phase,
-    /// When the renewal that comes next was planned, whatever tries it has taken since.
+    /// When the next renewal was planned for, however many tries it has taken since.
     planned: Moment,
     failures: u32,
     used: u32,
@@ -42,7 +42,7 @@ pub struct Renewal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The next attempt has a moment.
+    /// The next attempt is planned.
     Waiting { due: Moment },
     /// An attempt is under way.
     InFlight { since: Moment },
@@ -50,7 +50,7 @@ enum Phase {
     Resting,
 }
 
-/// The next moment at which [`Renewal::due`] has something to say.
+/// When [`LeaseTracker::due`] has something to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// A renewal becomes due.
@@ -72,7 +72,7 @@ impl Wake {
     }
 }
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// Nothing yet.
@@ -83,18 +83,18 @@ pub enum Due {
     Lost(Loss),
 }
 
-/// Why a lease ran out. The cause decides where to look: at the store, or at this process.
+/// Why a lease ran out. The reason says where to look for the cause: at the store, or at this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Loss {
-    /// It came to its end although no attempt to renew it failed: a fixed lease, or a process that did not run.
+    /// It ended although no attempt to renew it failed: a fixed lease, or a process that did not run.
     Expired,
-    /// Attempts to renew it failed or had no answer.
+    /// Attempts to renew it failed or were not answered.
     Unreachable,
 }
 
 /// What the holder may believe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Health {
     /// Held, and renewals work.
     Held {
         /// The deadline.
@@ -112,8 +112,8 @@ pub enum State {
     },
 }
 
-impl Renewal {
-    /// The lease of a new grant: the answer to a request of `sent` left `remaining`.
+impl LeaseTracker {
+    /// The lease of a new grant: the answer to a request sent at `sent` left `remaining`.
     pub fn new(terms: Terms, sent: Moment, remaining: Duration) -> Self {
         let end = terms.end(sent, remaining);
         let mut renewal = Self { terms, end, phase: Phase::Resting, planned: Moment::FAR, failures: 0, used: 0 };
@@ -121,7 +121,7 @@ impl Renewal {
         renewal
     }
 
-    /// The lease of a grant that goes on where another ended: what was used up stays used up.
+    /// The lease of a grant that continues an earlier one: renewals that were used stay used.
     pub fn after(before: &Self, sent: Moment, remaining: Duration) -> Self {
         let mut renewal = Self::new(before.terms, sent, remaining);
         renewal.used = before.used;
@@ -149,13 +149,13 @@ impl Renewal {
         self.used
     }
 
-    /// How long after its moment the renewal that is due is confirmed now, if that is longer than an answer may take.
+    /// How late the renewal that is confirmed now is, if that is longer than an answer may take.
     pub fn late(&self, now: Moment) -> Option<Duration> {
         let late = self.lateness(now);
         (late > self.terms.patience()).then_some(late)
     }
 
-    /// How long ago the next renewal should have been made.
+    /// How long ago the next renewal was planned.
     pub fn lateness(&self, now: Moment) -> Duration {
         now.since(self.planned)
     }
@@ -186,14 +186,14 @@ impl Renewal {
         }
     }
 
-    /// An answer came: the request of `sent` left `remaining`. Answers may come late and in any order.
+    /// An answer came: the request sent at `sent` left `remaining`. Answers may come late and in any order.
     ///
     /// `counts` is false for the confirmation of a pushed grant, which is no renewal. Returns whether the deadline moved.
-    /// If it did not because the hold is already lost, the store may hold on to it: release it there.
+    /// If it did not because the hold is already lost, the store may still hold the lock: release it there.
     pub fn confirmed(&mut self, now: Moment, sent: Moment, remaining: Duration, counts: bool) -> bool {
         let end = self.terms.end(sent, remaining);
         if now >= self.deadline() || end <= self.end {
-            // An answer that renews nothing leaves us where a failure would; if it is an old one, nothing changes.
+            // An answer that renews nothing counts as a failure; an old one changes nothing.
             self.failed(now, sent);
             return false;
         }
@@ -204,7 +204,7 @@ impl Renewal {
         true
     }
 
-    /// The attempt of `sent` failed. News of an attempt that was given up before changes nothing.
+    /// The attempt sent at `sent` failed. If it was given up before, nothing changes.
     pub fn failed(&mut self, now: Moment, sent: Moment) {
         match self.phase {
             Phase::InFlight { since } if sent >= since && now < self.deadline() => self.retry(now),
@@ -213,29 +213,29 @@ impl Renewal {
     }
 
     /// What the holder may believe at `now`.
-    pub fn state(&self, now: Moment) -> State {
+    pub fn state(&self, now: Moment) -> Health {
         let until = self.deadline();
         if now >= until {
-            State::Lost { reason: self.loss() }
+            Health::Lost { reason: self.loss() }
         } else if self.doubtful(now) {
-            State::Uncertain { until }
+            Health::Uncertain { until }
         } else {
-            State::Held { until }
+            Health::Held { until }
         }
     }
 
-    /// How long ago it should have been renewed, if there is reason to doubt that it will be.
+    /// How long ago it should have been renewed, if it is uncertain whether it will be.
     pub fn overdue(&self, now: Moment) -> Option<Duration> {
         (now < self.deadline() && self.doubtful(now)).then(|| self.lateness(now))
     }
 
-    /// Whether the next attempt only waits for its moment: what the store says then is what was confirmed.
+    /// Whether no attempt is under way or failed: the store must still say what it confirmed last.
     pub fn is_settled(&self) -> bool {
         self.failures == 0 && matches!(self.phase, Phase::Waiting { .. })
     }
 
-    /// A look at the record shows another end than was confirmed: the nearer one counts, and a renewal is due at once.
-    pub fn look(&mut self, sent: Moment, remaining: Duration) {
+    /// A check shows another lease end than was confirmed: the earlier one counts, and a renewal is due at once.
+    pub fn correct_end(&mut self, sent: Moment, remaining: Duration) {
         self.end = self.end.min(self.terms.end(sent, remaining));
         if let Phase::Waiting { due } = &mut self.phase {
             *due = (*due).min(policy::tick(sent));
@@ -270,14 +270,14 @@ impl Renewal {
     fn doubtful(&self, now: Moment) -> bool {
         self.failures > 0
             || match self.phase {
-                // Guards ask this all the while, and mostly before it is due.
+                // Guards ask this often, and mostly before it is due.
                 Phase::Waiting { due } => now >= due && now >= due + self.terms.slack(),
                 Phase::InFlight { since } => now >= self.terms.give_up_at(since),
                 Phase::Resting => false,
             }
     }
 
-    /// An attempt whose patience ended before the deadline, and was not even given up, says that we did not run.
+    /// An attempt that should have been given up before the deadline, and was not, shows that this process did not run.
     fn loss(&self) -> Loss {
         let unanswered = match self.phase {
             Phase::InFlight { since } => self.terms.give_up_at(since) >= self.deadline(),

@@ -2,7 +2,7 @@
 //! when to try again.
 //!
 //! [`RenewalPolicy`] is what people set. [`Terms`] is the policy checked against a lease; the driver makes it once and
-//! every [`Renewal`](super::Renewal) of that lease copies it. Pure arithmetic, no state.
+//! every [`LeaseTracker`](super::LeaseTracker) of that lease copies it. Pure arithmetic, no state.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(5);
 /// The time from one renewal to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Every {
-    /// A part of the lease, more than nothing and less than all of it.
+    /// A fraction of the lease, between 0 and 1.
     Fraction {
         /// Numerator.
         num: u32,
@@ -67,7 +67,7 @@ impl RenewalPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenewalError {
-    /// Not a proper part of the lease.
+    /// The fraction is not between 0 and 1.
     #[error("renewing every {num}/{den} of the lease: the fraction must be more than 0 and less than 1")]
     Fraction {
         /// Numerator given.
@@ -85,7 +85,7 @@ pub enum RenewalError {
         /// What is left of it.
         safe: Duration,
     },
-    /// Longer than the lease, or next to nothing.
+    /// The period is longer than the lease, or too short.
     #[error(
         "renew_every is {every:?} and the lease {lease:?}: it must be at least {TICK:?} and shorter than the lease"
     )]
@@ -109,10 +109,10 @@ pub struct Terms {
     max_renewals: u32,
 }
 
-/// More renewals than anybody counts.
+/// Stands for renewals without limit.
 const NO_LIMIT: u32 = u32::MAX;
 
-/// A part of a lease, in microseconds. No lease is longer than some minutes, and every hold and waiter carries several of these.
+/// A span of a lease, in microseconds. A lease lasts some minutes at most, and every hold and waiter has several spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     micros: u32,
@@ -154,7 +154,7 @@ impl Terms {
             period: Span::rounded_down(period),
             patience: Span::rounded_down(patience),
             drift_per_mille: drift.per_mille,
-            // A margin is never made smaller.
+            // Rounded so that the margin never becomes smaller.
             drift_constant: Span::rounded_up(drift.constant),
             max_renewals: policy.max_renewals.unwrap_or(NO_LIMIT),
         })
@@ -190,12 +190,12 @@ impl Terms {
         self.is_limited() && used >= self.max_renewals
     }
 
-    /// How overdue a renewal may be before the hold is in doubt: a period, or half of the time there is for retries.
+    /// How overdue a renewal may be before the hold is uncertain: a period, or half of the time for retries.
     pub(super) fn slack(&self) -> Duration {
         self.period().min(room(self.lease, self.period()) / 2)
     }
 
-    /// When a lease with `remaining` left at some time after `sent` ends for us.
+    /// When a lease with `remaining` left at some time after `sent` ends for this client.
     pub(super) fn end(&self, sent: Moment, remaining: Duration) -> Moment {
         self.drift().deadline(sent, remaining.min(self.lease.length()))
     }
@@ -216,7 +216,7 @@ impl Terms {
 
     /// When to try again after the attempt that made `failures` failed at `now`; `None` if there is no time.
     ///
-    /// Steps double, but never go beyond half of what is left, so that tries become denser towards the end.
+    /// Steps double, but never beyond half of the time left, so that tries become denser towards the end.
     pub(super) fn retry_at(&self, now: Moment, failures: u32, end: Moment) -> Option<Moment> {
         let backoff = self.backoff();
         let after = backoff.step(failures.saturating_sub(1)).min(end.since(now) / 2);
@@ -246,7 +246,7 @@ fn part(whole: Duration, num: Duration, den: Duration) -> Duration {
     u64::try_from(nanos).map_or(whole, Duration::from_nanos)
 }
 
-/// The moment rounded down to what a timer can hit, so that a timer neither comes late nor finds nothing to do.
+/// The moment rounded down to the resolution of the timers, so that a timer is never late and never finds nothing to do.
 pub(super) fn tick(moment: Moment) -> Moment {
     Moment::from_nanos(moment.millis() * 1_000_000)
 }

@@ -1,4 +1,4 @@
-//! Scripted holds in virtual time, and one property: whatever the network does, we never believe longer than the store.
+//! Scripted holds in virtual time, and one property: whatever the network does, the client never believes longer than the store.
 
 mod belief;
 
@@ -21,8 +21,8 @@ fn terms(policy: RenewalPolicy, lease: Duration) -> Result<Terms, RenewalError> 
     Terms::new(policy, Lease::new(lease).unwrap(), Drift::default(), Duration::from_secs(2))
 }
 
-fn hold(policy: RenewalPolicy) -> Renewal {
-    Renewal::new(terms(policy, LEASE).unwrap(), Moment::ZERO, LEASE)
+fn hold(policy: RenewalPolicy) -> LeaseTracker {
+    LeaseTracker::new(terms(policy, LEASE).unwrap(), Moment::ZERO, LEASE)
 }
 
 /// How long an answer takes: what counts from it instead of the send is off by so much.
@@ -38,7 +38,7 @@ enum Store {
 }
 
 /// Follows the hold from wake to wake until its end or `until`; returns when renewals were sent, and the loss.
-fn follow(renewal: &mut Renewal, until: u64, store: Store) -> (Vec<u64>, Option<Loss>) {
+fn follow(renewal: &mut LeaseTracker, until: u64, store: Store) -> (Vec<u64>, Option<Loss>) {
     let mut sends = Vec::new();
     loop {
         let now = renewal.next().at();
@@ -56,12 +56,12 @@ fn follow(renewal: &mut Renewal, until: u64, store: Store) -> (Vec<u64>, Option<
     }
 }
 
-fn held(until: u64) -> State {
-    State::Held { until: at(until) }
+fn held(until: u64) -> Health {
+    Health::Held { until: at(until) }
 }
 
-fn uncertain(until: u64) -> State {
-    State::Uncertain { until: at(until) }
+fn uncertain(until: u64) -> Health {
+    Health::Uncertain { until: at(until) }
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn used_up_renewals_let_the_lease_run_out() {
 fn a_first_confirmation_is_not_a_renewal() {
     let window = Duration::from_secs(2);
     let policy = RenewalPolicy { max_renewals: Some(1), ..RenewalPolicy::default() };
-    let mut renewal = Renewal::new(terms(policy, LEASE).unwrap(), Moment::ZERO, window);
+    let mut renewal = LeaseTracker::new(terms(policy, LEASE).unwrap(), Moment::ZERO, window);
     assert_eq!((renewal.deadline(), renewal.next()), (at(1_978), Wake::Renew(at(1_000))));
     assert!(renewal.confirmed(at(6), at(5), LEASE, false));
     assert_eq!((renewal.renewals(), renewal.deadline()), (0, at(5 + END)));
@@ -104,11 +104,11 @@ fn a_first_confirmation_is_not_a_renewal() {
 
 #[test]
 fn a_remainder_is_never_longer_than_the_lease() {
-    let replayed = Renewal::new(*hold(fraction(1, 3)).terms(), Moment::ZERO, Duration::from_secs(25));
+    let replayed = LeaseTracker::new(*hold(fraction(1, 3)).terms(), Moment::ZERO, Duration::from_secs(25));
     assert_eq!((replayed.deadline(), replayed.next()), (at(24_748), Wake::Renew(at(10_000))));
-    let absurd = Renewal::new(*hold(fraction(1, 3)).terms(), Moment::ZERO, Duration::MAX);
+    let absurd = LeaseTracker::new(*hold(fraction(1, 3)).terms(), Moment::ZERO, Duration::MAX);
     assert_eq!(absurd.deadline(), at(END));
-    let mut nothing = Renewal::new(*hold(fraction(1, 3)).terms(), at(5), Duration::ZERO);
+    let mut nothing = LeaseTracker::new(*hold(fraction(1, 3)).terms(), at(5), Duration::ZERO);
     assert_eq!(nothing.due(at(5)), Due::Lost(Loss::Expired));
 }
 
@@ -140,7 +140,7 @@ fn retries_grow_apart_and_then_press_towards_the_deadline() {
 #[test]
 fn retries_of_a_long_lease_stay_close() {
     let lease = Duration::from_secs(600);
-    let mut renewal = Renewal::new(terms(RenewalPolicy::default(), lease).unwrap(), Moment::ZERO, lease);
+    let mut renewal = LeaseTracker::new(terms(RenewalPolicy::default(), lease).unwrap(), Moment::ZERO, lease);
     let (sends, _) = follow(&mut renewal, 600_000, Store::Refuses);
     assert_eq!(sends[..3], [200_000, 200_500, 201_500]);
     assert!(sends.windows(2).all(|pair| pair[1] - pair[0] <= 5_000), "{sends:?}");
@@ -149,7 +149,7 @@ fn retries_of_a_long_lease_stay_close() {
 #[test]
 fn a_timer_in_milliseconds_hits_every_moment() {
     let sent = Moment::from_nanos(999_999);
-    let mut renewal = Renewal::new(terms(RenewalPolicy::default(), LEASE).unwrap(), sent, LEASE);
+    let mut renewal = LeaseTracker::new(terms(RenewalPolicy::default(), LEASE).unwrap(), sent, LEASE);
     assert_eq!((renewal.next(), renewal.deadline()), (Wake::Renew(at(10_000)), at(END)));
     assert_eq!(renewal.due(at(10_000) + Duration::from_nanos(1)), Due::Renew);
     assert_eq!(renewal.next(), Wake::GiveUp(at(12_000)));
@@ -161,7 +161,7 @@ fn several_tries_fit_into_every_lease() {
     for lease in [100, 1_000, 30_000, 600_000].map(Duration::from_millis) {
         for policy in [RenewalPolicy::default(), fraction(1, 2), fraction(9, 10), fraction(999, 1000)] {
             for (store, least) in [(Store::Refuses, 3), (Store::Hangs, 2)] {
-                let mut renewal = Renewal::new(terms(policy, lease).unwrap(), Moment::ZERO, lease);
+                let mut renewal = LeaseTracker::new(terms(policy, lease).unwrap(), Moment::ZERO, lease);
                 let (sends, loss) = follow(&mut renewal, u64::MAX / 1_000_000, store);
                 assert!((least..200).contains(&sends.len()), "{lease:?} {policy:?}: {sends:?}");
                 assert_eq!(loss, Some(Loss::Unreachable));
@@ -191,7 +191,7 @@ fn a_hung_attempt_counts_as_failed_and_its_late_answer_still_helps() {
 }
 
 #[test]
-fn a_late_look_at_a_hung_attempt_retries_at_once() {
+fn attempt_that_hung_is_retried_at_once_when_it_is_noticed_late() {
     let mut renewal = hold(RenewalPolicy::default());
     assert_eq!(renewal.due(at(10_000)), Due::Renew);
     assert_eq!(renewal.due(at(15_000)), Due::Renew);
@@ -220,13 +220,13 @@ fn an_answer_that_renews_nothing_is_tried_again() {
 }
 
 #[test]
-fn a_pause_beyond_the_deadline_is_a_loss_at_the_first_look() {
+fn pause_beyond_the_deadline_is_a_loss_when_it_ends() {
     for attempted in [false, true] {
         let mut renewal = hold(RenewalPolicy::default());
         if attempted {
             assert_eq!(renewal.due(at(10_000)), Due::Renew);
         }
-        let lost = State::Lost { reason: Loss::Expired };
+        let lost = Health::Lost { reason: Loss::Expired };
         assert_eq!(renewal.state(at(END)), lost, "the store is not to blame");
         assert!(!renewal.confirmed(at(END), at(10_000), LEASE, true), "lost is lost");
         renewal.failed(at(40_000), at(10_000));
@@ -276,12 +276,12 @@ fn a_short_lease_shortens_patience() {
 }
 
 #[test]
-fn what_is_kept_of_the_terms_never_makes_the_margin_smaller() {
+fn stored_terms_never_shrink_the_margin() {
     let lease = Lease::new(LEASE).unwrap();
     let drift = |nanos| Drift { per_mille: 0, constant: Duration::from_nanos(nanos) };
     let deadline = |nanos| {
         let terms = Terms::new(RenewalPolicy::default(), lease, drift(nanos), Duration::from_secs(2)).unwrap();
-        Renewal::new(terms, Moment::ZERO, LEASE).deadline()
+        LeaseTracker::new(terms, Moment::ZERO, LEASE).deadline()
     };
     assert_eq!(deadline(0), Moment::ZERO + LEASE);
     assert!(deadline(1) < Moment::ZERO + LEASE, "a nanosecond is a margin too");
@@ -290,10 +290,13 @@ fn what_is_kept_of_the_terms_never_makes_the_margin_smaller() {
     let half = Drift { per_mille: 0, constant: crate::lease::MAX / 2 };
     let terms = Terms::new(RenewalPolicy { every, max_renewals: None }, longest, half, crate::lease::MAX).unwrap();
     assert_eq!(terms.period(), crate::lease::MAX - Duration::from_millis(1), "the longest there is fits in");
-    assert_eq!(Renewal::new(terms, Moment::ZERO, crate::lease::MAX).deadline(), Moment::ZERO + crate::lease::MAX / 2);
+    assert_eq!(
+        LeaseTracker::new(terms, Moment::ZERO, crate::lease::MAX).deadline(),
+        Moment::ZERO + crate::lease::MAX / 2
+    );
 }
 
 #[test]
 fn a_hold_is_small() {
-    assert!(size_of::<Renewal>() <= 64, "{}", size_of::<Renewal>());
+    assert!(size_of::<LeaseTracker>() <= 64, "{}", size_of::<LeaseTracker>());
 }

@@ -7,11 +7,11 @@ use std::num::NonZeroU64;
 
 use slab::Slab;
 
-/// Levels of 64 slots that cover every `u64`: nothing is ever too far away.
+/// As many levels of 64 slots as cover every `u64`.
 pub(super) const LEVELS: usize = 11;
 const SLOTS: usize = 64;
 const BITS: usize = 6;
-/// Names an entry in the slab. Half a word, since there are many of them: more timers than that fit in no machine.
+/// Names an entry in the slab. 32 bits, since there are many: no machine has room for more timers.
 pub(super) type Index = u32;
 /// No entry: the end of a list.
 pub(super) const NONE: Index = Index::MAX;

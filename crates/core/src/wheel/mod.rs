@@ -18,7 +18,7 @@ use slab::Slab;
 
 use level::{Entry, Index, LEVELS, Level, NONE, Place};
 
-/// Names a scheduled entry. Belongs to the wheel that gave it; once the entry is gone it names nothing, forever.
+/// Names a scheduled entry of the wheel that returned it. Once the entry is gone it never names anything again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     index: Index,
@@ -58,7 +58,7 @@ impl<T> Wheel<T> {
         Some(self.remove(place, key.index))
     }
 
-    /// The next entry that is due at `now_millis`: by tick, then in the order of scheduling. Call until `None`.
+    /// The next entry that is due at `now_millis`, by tick and then in the order of scheduling. Call it until `None`.
     ///
     /// The wheel does not go back: a `now_millis` before an earlier one counts as that one.
     pub fn poll(&mut self, now_millis: u64) -> Option<T> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::holder::{Client as Identity, ClientId, Who};
-use bandog_core::lock::{Ask, Grip, HoldState, Machine, Outcome, Released, Settings, Slip};
+use bandog_core::lock::{Ask, HoldKey, HoldState, Machine, Released, Settings, WaitOutcome, WaiterId};
 use bandog_core::mode::Mode;
 use bandog_core::op::Patience;
 use bandog_core::time::Moment;
@@ -26,7 +26,7 @@ pub(crate) struct Client {
 /// Somebody waits for an outcome.
 #[derive(Debug)]
 pub(crate) struct Wish {
-    pub(crate) slip: Slip,
+    pub(crate) waiter: WaiterId,
     pub(crate) what: What,
     pub(crate) lazy: bool,
 }
@@ -34,15 +34,15 @@ pub(crate) struct Wish {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum What {
     Lock(Mode),
-    Upgrade(Grip),
-    Downgrade(Grip),
+    Upgrade(HoldKey),
+    Downgrade(HoldKey),
     Other,
 }
 
 /// Somebody holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Guard {
-    pub(crate) grip: Grip,
+    pub(crate) hold_key: HoldKey,
     pub(crate) mode: Mode,
     pub(crate) token: Token,
 }
@@ -82,54 +82,54 @@ impl Client {
 
     pub(crate) fn ask(&mut self, now: u64, ask: Ask, lazy: bool) {
         let what = What::Lock(ask.mode);
-        let slip = self.machine.handle_ask(self.clock(now), ask);
-        self.wishes.push(Wish { slip, what, lazy });
+        let waiter = self.machine.handle_ask(self.clock(now), ask);
+        self.wishes.push(Wish { waiter, what, lazy });
     }
 
     /// Drops a future; that of an upgrade or downgrade takes its guard along.
     pub(crate) fn cancel(&mut self, now: u64, nth: usize) {
         let wish = self.wishes.remove(nth);
-        self.machine.handle_cancel(self.clock(now), wish.slip);
-        if let What::Upgrade(grip) | What::Downgrade(grip) = wish.what {
-            self.let_go(now, grip, false);
+        self.machine.handle_cancel(self.clock(now), wish.waiter);
+        if let What::Upgrade(hold_key) | What::Downgrade(hold_key) = wish.what {
+            self.let_go(now, hold_key, false);
         }
     }
 
-    pub(crate) fn let_go(&mut self, now: u64, grip: Grip, listen: bool) {
-        if let Some(at) = self.guards.iter().position(|guard| guard.grip == grip) {
+    pub(crate) fn let_go(&mut self, now: u64, hold_key: HoldKey, listen: bool) {
+        if let Some(at) = self.guards.iter().position(|guard| guard.hold_key == hold_key) {
             self.guards.remove(at);
         }
-        if let Released::Later(slip) = self.machine.handle_release(self.clock(now), grip, listen) {
-            self.wishes.push(Wish { slip, what: What::Other, lazy: false });
+        if let Released::Later(waiter) = self.machine.handle_release(self.clock(now), hold_key, listen) {
+            self.wishes.push(Wish { waiter, what: What::Other, lazy: false });
         }
     }
 
     /// Guards that are not in the hands of an upgrade or a downgrade.
     pub(crate) fn free_guards(&self) -> Vec<Guard> {
         let busy = |guard: &Guard| {
-            let of = |what: &What| matches!(what, What::Upgrade(grip) | What::Downgrade(grip) if *grip == guard.grip);
+            let of = |what: &What| matches!(what, What::Upgrade(hold_key) | What::Downgrade(hold_key) if *hold_key == guard.hold_key);
             self.wishes.iter().any(|wish| of(&wish.what))
         };
         self.guards.iter().filter(|guard| !busy(guard)).copied().collect()
     }
 
-    pub(crate) fn upgrade(&mut self, now: u64, grip: Grip, wait: Option<u64>) {
+    pub(crate) fn upgrade(&mut self, now: u64, hold_key: HoldKey, wait: Option<u64>) {
         let clock = self.clock(now);
         let until = wait.map(|wait| clock + millis(wait));
-        let slip = self.machine.handle_upgrade(clock, grip, Patience::Queue, until);
-        self.wishes.push(Wish { slip, what: What::Upgrade(grip), lazy: false });
+        let waiter = self.machine.handle_upgrade(clock, hold_key, Patience::Queue, until);
+        self.wishes.push(Wish { waiter, what: What::Upgrade(hold_key), lazy: false });
     }
 
-    pub(crate) fn downgrade(&mut self, now: u64, grip: Grip) {
-        let slip = self.machine.handle_downgrade(self.clock(now), grip);
+    pub(crate) fn downgrade(&mut self, now: u64, hold_key: HoldKey) {
+        let waiter = self.machine.handle_downgrade(self.clock(now), hold_key);
         // The writer has given up writing with the call.
-        self.guards.iter_mut().filter(|guard| guard.grip == grip).for_each(|guard| guard.mode = Mode::Shared);
-        self.wishes.push(Wish { slip, what: What::Downgrade(grip), lazy: false });
+        self.guards.iter_mut().filter(|guard| guard.hold_key == hold_key).for_each(|guard| guard.mode = Mode::Shared);
+        self.wishes.push(Wish { waiter, what: What::Downgrade(hold_key), lazy: false });
     }
 
-    pub(crate) fn renew(&mut self, now: u64, grip: Grip) {
-        let slip = self.machine.handle_renew(self.clock(now), grip);
-        self.wishes.push(Wish { slip, what: What::Other, lazy: false });
+    pub(crate) fn renew(&mut self, now: u64, hold_key: HoldKey) {
+        let waiter = self.machine.handle_renew(self.clock(now), hold_key);
+        self.wishes.push(Wish { waiter, what: What::Other, lazy: false });
     }
 
     /// Looks at outcomes; with `all` also at those whose callers are in no hurry.
@@ -138,7 +138,7 @@ impl Client {
         for wish in std::mem::take(&mut self.wishes) {
             let outcome = match wish.lazy && !all {
                 true => None,
-                false => self.machine.pick(self.clock(now), wish.slip),
+                false => self.machine.take_outcome(self.clock(now), wish.waiter),
             };
             match outcome {
                 None => self.wishes.push(wish),
@@ -148,47 +148,48 @@ impl Client {
         news
     }
 
-    fn picked(&mut self, now: u64, what: What, outcome: &Outcome) -> Option<News> {
+    fn picked(&mut self, now: u64, what: What, outcome: &WaitOutcome) -> Option<News> {
         match (what, outcome) {
-            (What::Lock(mode), Outcome::Granted { grip, token, .. }) => {
-                let entered = self.guards.iter().any(|guard| guard.grip == *grip);
+            (What::Lock(mode), WaitOutcome::Granted { hold_key, token, .. }) => {
+                let entered = self.guards.iter().any(|guard| guard.hold_key == *hold_key);
                 // Whoever enters again has what is held, be it more than was asked for.
-                let known = self.guards.iter().find(|guard| guard.grip == *grip).map(|guard| guard.mode);
-                self.guards.push(Guard { grip: *grip, mode: known.unwrap_or(mode), token: *token });
-                (!entered && self.believes(now, *grip)).then_some(News { mode, token: *token })
+                let known = self.guards.iter().find(|guard| guard.hold_key == *hold_key).map(|guard| guard.mode);
+                self.guards.push(Guard { hold_key: *hold_key, mode: known.unwrap_or(mode), token: *token });
+                (!entered && self.believes(now, *hold_key)).then_some(News { mode, token: *token })
             }
-            (What::Upgrade(grip), Outcome::Done) => self.refreshed(now, grip, Some(Mode::Exclusive)),
-            (What::Upgrade(grip), Outcome::Failed(_)) => {
-                self.refreshed(now, grip, None);
+            (What::Upgrade(hold_key), WaitOutcome::Done) => self.refreshed(now, hold_key, Some(Mode::Exclusive)),
+            (What::Upgrade(hold_key), WaitOutcome::Failed(_)) => {
+                self.refreshed(now, hold_key, None);
                 None
             }
-            (What::Downgrade(grip), Outcome::Failed(_)) => {
-                self.let_go(now, grip, false);
+            (What::Downgrade(hold_key), WaitOutcome::Failed(_)) => {
+                self.let_go(now, hold_key, false);
                 None
             }
             _ => None,
         }
     }
 
-    fn refreshed(&mut self, now: u64, grip: Grip, mode: Option<Mode>) -> Option<News> {
-        let token = self.machine.token(grip);
-        let guard = self.guards.iter_mut().find(|guard| guard.grip == grip)?;
+    fn refreshed(&mut self, now: u64, hold_key: HoldKey, mode: Option<Mode>) -> Option<News> {
+        let token = self.machine.token(hold_key);
+        let guard = self.guards.iter_mut().find(|guard| guard.hold_key == hold_key)?;
         guard.token = token.unwrap_or(guard.token);
         guard.mode = mode.unwrap_or(guard.mode);
         let news = News { mode: guard.mode, token: guard.token };
-        self.believes(now, grip).then_some(news)
+        self.believes(now, hold_key).then_some(news)
     }
 
-    pub(crate) fn believes(&self, now: u64, grip: Grip) -> bool {
-        let state = self.machine.state(self.clock(now), grip);
+    pub(crate) fn believes(&self, now: u64, hold_key: HoldKey) -> bool {
+        let state = self.machine.state(self.clock(now), hold_key);
         matches!(state, Some(HoldState::Held { .. } | HoldState::Uncertain { .. }))
     }
 
     /// Holds that this process believes in, each once.
     pub(crate) fn beliefs(&self, now: u64) -> Vec<Guard> {
-        let mut held: Vec<Guard> = self.guards.iter().filter(|guard| self.believes(now, guard.grip)).copied().collect();
-        held.sort_by_key(|guard| guard.grip);
-        held.dedup_by_key(|guard| guard.grip);
+        let mut held: Vec<Guard> =
+            self.guards.iter().filter(|guard| self.believes(now, guard.hold_key)).copied().collect();
+        held.sort_by_key(|guard| guard.hold_key);
+        held.dedup_by_key(|guard| guard.hold_key);
         held
     }
 }

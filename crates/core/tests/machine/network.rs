@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bandog_core::lock::Errand;
+use bandog_core::lock::RequestContext;
 use bandog_core::op::{News, Op, Reply};
 use bandog_core::store::StoreError;
 use bandog_core::time::RunId;
@@ -29,7 +29,7 @@ pub(crate) struct Network {
     strict: bool,
     next: u64,
     way: BTreeMap<(u64, u64), Packet>,
-    calls: BTreeMap<u64, Errand>,
+    calls: BTreeMap<u64, RequestContext>,
 }
 
 impl Network {
@@ -56,11 +56,11 @@ impl Network {
     }
 
     /// A client sends a request; without an answer within `patience` it hears that nobody knows.
-    pub(crate) fn send(&mut self, now: u64, from: usize, errand: Errand, op: Op, patience: u64) {
+    pub(crate) fn send(&mut self, now: u64, from: usize, context: RequestContext, op: Op, patience: u64) {
         let weather = self.weather();
         self.next += 1;
         let call = self.next;
-        self.calls.insert(call, errand);
+        self.calls.insert(call, context);
         let answer = |result| Packet::Answer { to: from, call, result: Box::new(Err(result)) };
         if weather.fate == Fate::Refused {
             let kind = bandog_core::store::StoreErrorKind::Unavailable;
@@ -97,7 +97,7 @@ impl Network {
     }
 
     /// What a call was for; each call is answered once.
-    pub(crate) fn errand(&mut self, call: u64) -> Option<Errand> {
+    pub(crate) fn context(&mut self, call: u64) -> Option<RequestContext> {
         self.calls.remove(&call)
     }
 

@@ -97,19 +97,21 @@ impl World {
             Act::Release(nth, listen) => {
                 let free = self.clients[at].free_guards();
                 if let Some(nth) = pick(free.len(), *nth) {
-                    self.clients[at].let_go(now, free[nth].grip, *listen);
+                    self.clients[at].let_go(now, free[nth].hold_key, *listen);
                 }
             }
             Act::Renew(nth) => {
                 let free = self.clients[at].free_guards();
                 if let Some(nth) = pick(free.len(), *nth) {
-                    self.clients[at].renew(now, free[nth].grip);
+                    self.clients[at].renew(now, free[nth].hold_key);
                 }
             }
             Act::Upgrade(nth, wait) => {
-                self.change(at, *nth, Mode::Shared, |client, grip| client.upgrade(now, grip, *wait));
+                self.change(at, *nth, Mode::Shared, |client, hold_key| client.upgrade(now, hold_key, *wait));
             }
-            Act::Downgrade(nth) => self.change(at, *nth, Mode::Exclusive, |client, grip| client.downgrade(now, grip)),
+            Act::Downgrade(nth) => {
+                self.change(at, *nth, Mode::Exclusive, |client, hold_key| client.downgrade(now, hold_key));
+            }
             Act::Pause(length) => self.clients[at].paused_until = now + length,
             Act::Inbox(up) => {
                 let clock = self.clients[at].clock(now);
@@ -121,14 +123,14 @@ impl World {
     }
 
     /// Upgrades or downgrades one of the guards in this mode that were entered once.
-    fn change(&mut self, at: usize, nth: u8, mode: Mode, change: impl FnOnce(&mut Client, bandog_core::lock::Grip)) {
+    fn change(&mut self, at: usize, nth: u8, mode: Mode, change: impl FnOnce(&mut Client, bandog_core::lock::HoldKey)) {
         let client = &mut self.clients[at];
         let all = client.guards.clone();
-        let once = |grip| all.iter().filter(|guard| guard.grip == grip).count() == 1;
+        let once = |hold_key| all.iter().filter(|guard| guard.hold_key == hold_key).count() == 1;
         let mut free = client.free_guards();
-        free.retain(|guard| guard.mode == mode && once(guard.grip));
+        free.retain(|guard| guard.mode == mode && once(guard.hold_key));
         if let Some(nth) = pick(free.len(), nth) {
-            change(client, free[nth].grip);
+            change(client, free[nth].hold_key);
         }
     }
 
@@ -148,7 +150,7 @@ impl World {
             owner: wish.owner.map(|owner| OwnerId::new(u64::from(owner))),
             reentrant: wish.reentrant,
             terms,
-            vigil: None,
+            limits: None,
             recovery: Recovery::Notify,
         }
     }
@@ -217,9 +219,9 @@ impl World {
                 }
             }
             Packet::Answer { to, call, result } => {
-                let Some(errand) = self.network.errand(call) else { return };
-                self.note(|| format!("client {to}: {errand:?} {result:?}"));
-                self.clients[to].machine.handle_reply(clock, errand, *result);
+                let Some(context) = self.network.context(call) else { return };
+                self.note(|| format!("client {to}: {context:?} {result:?}"));
+                self.clients[to].machine.handle_reply(clock, context, *result);
                 self.serve(to);
             }
             Packet::Push { to, run, news } => {
@@ -281,7 +283,7 @@ impl World {
         let clock = client.clock(self.now);
         let believed = (STORE + self.now).saturating_add_signed(i64::from(client.person.skew));
         while let Some(action) = client.machine.poll_action(clock, || LeaseTime::from_millis(believed)) {
-            self.network.send(self.now, at, action.errand, action.op, 300);
+            self.network.send(self.now, at, action.context, action.op, 300);
         }
     }
 
@@ -314,7 +316,7 @@ impl World {
         for at in 0..self.clients.len() {
             self.look(at, true);
             for guard in self.clients[at].free_guards() {
-                self.clients[at].let_go(self.now, guard.grip, false);
+                self.clients[at].let_go(self.now, guard.hold_key, false);
             }
             self.serve(at);
         }

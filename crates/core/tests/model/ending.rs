@@ -27,7 +27,7 @@ proptest! {
 
     /// All are gone by the time the record may be deleted, short of the retention; the record is not kept for less.
     #[test]
-    fn nobody_outlives_the_record(script in steady_scripts(30)) {
+    fn no_entry_outlives_the_record(script in steady_scripts(30)) {
         let mut play = Play::run(&script, u32::MAX)?;
         let Some(expires) = play.record.expires() else { return Ok(()) };
         let wait = until(&play, expires).saturating_sub(retention(&play));

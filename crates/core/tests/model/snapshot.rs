@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(config(600))]
 
     #[test]
-    fn what_is_read_back_is_what_was_written(script in scripts(50)) {
+    fn record_that_is_read_back_equals_the_one_written(script in scripts(50)) {
         play(&script, |record, _| {
             prop_assert_eq!(&restored(&written(record)).expect("just written"), record);
             Ok(())
@@ -45,7 +45,7 @@ proptest! {
 
 /// Files of before stay readable: whom a claim was to follow is judged when it comes, and not written down.
 #[test]
-fn whom_a_claim_follows_is_not_written_down() {
+fn stamp_that_a_claim_follows_is_not_serialized() {
     let claim = crate::found::claim();
     let follows = Claim { after: Some(Stamp::from_micros(7)), ..claim.clone() };
     let bytes = postcard::to_allocvec(&follows).expect("claims can be written");
@@ -54,7 +54,7 @@ fn whom_a_claim_follows_is_not_written_down() {
 }
 
 #[test]
-fn noise_is_refused() {
+fn random_bytes_are_refused() {
     for length in 0..64_u8 {
         let noise: Vec<u8> = (0..length).map(|n| n.wrapping_mul(97) ^ 0xa5 | 1).collect();
         assert!(restored(&noise).is_err(), "{noise:?}");

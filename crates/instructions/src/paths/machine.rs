@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::holder::{Client, Who};
-use bandog_core::lock::{Ask, Grip, Machine, Outcome, OwnerId, Recovery, Settings, Slip};
+use bandog_core::lock::{Ask, HoldKey, Machine, OwnerId, Recovery, Settings, WaitOutcome, WaiterId};
 use bandog_core::mode::Mode;
 use bandog_core::op::{
     Body, Claim, Grant, Line, News, Op, Parted, Patience, Queued, ReleaseReply, Renewal, Reply, Verdict,
@@ -26,12 +26,12 @@ const LINE: usize = 16;
 pub(super) fn pair() {
     let mut lock = Lock::new();
     rounds(ask, |ask| {
-        let grip = lock.acquire(ask);
-        lock.release(grip);
+        let hold_key = lock.acquire(ask);
+        lock.release(hold_key);
     });
 }
 
-/// The owner enters a lock that it holds, and leaves it again: no slip, nothing to send.
+/// The owner enters a lock that it holds, and leaves it again: no waiter, nothing to send.
 pub(super) fn re_entry() {
     let mut lock = Lock::new();
     let me = OwnerId::new(1);
@@ -39,8 +39,8 @@ pub(super) fn re_entry() {
     lock.acquire(again());
     rounds(again, |ask| {
         let again = lock.machine.reenter(lock.now, me, black_box(ask.mode), ask.reentrant);
-        let Some(Outcome::Granted { grip, .. }) = black_box(again) else { panic!("its owner enters at once") };
-        assert!(lock.machine.leave(black_box(grip)), "not the last one");
+        let Some(WaitOutcome::Granted { hold_key, .. }) = black_box(again) else { panic!("its owner enters at once") };
+        assert!(lock.machine.leave(black_box(hold_key)), "not the last one");
     });
 }
 
@@ -48,7 +48,7 @@ pub(super) fn re_entry() {
 pub(super) fn hand_off() {
     let mut lock = Lock::new();
     let mut holder = lock.acquire(ask());
-    let mut line: std::collections::VecDeque<Slip> = (0..LINE).map(|_| lock.ask(ask())).collect();
+    let mut line: std::collections::VecDeque<WaiterId> = (0..LINE).map(|_| lock.ask(ask())).collect();
     rounds(ask, |ask| {
         line.push_back(lock.ask(ask));
         lock.release(holder);
@@ -65,13 +65,13 @@ pub(super) fn pushed() {
         (ask(), number(claim))
     };
     rounds(make, |(ask, number)| {
-        let slip = lock.ask(ask);
+        let waiter = lock.ask(ask);
         lock.stamp += 1;
         let news = News::Granted { number, stamp: Stamp::from_micros(lock.stamp), line: Line::default() };
         lock.machine.handle_push(lock.now, RUN, news);
         lock.drain();
-        let grip = lock.pick(slip).expect("it was pushed");
-        lock.release(grip);
+        let hold_key = lock.pick(waiter).expect("it was pushed");
+        lock.release(hold_key);
     });
 }
 
@@ -119,7 +119,7 @@ fn ask() -> Box<Ask> {
         owner: None,
         reentrant: false,
         terms: terms.expect("the defaults are valid"),
-        vigil: None,
+        limits: None,
         recovery: Recovery::Notify,
     })
 }
@@ -140,29 +140,29 @@ impl Lock {
         Self { machine, now: Moment::ZERO, stamp: 0, grants: true }
     }
 
-    fn ask(&mut self, ask: Box<Ask>) -> Slip {
-        let slip = self.machine.handle_ask(self.now, ask);
+    fn ask(&mut self, ask: Box<Ask>) -> WaiterId {
+        let waiter = self.machine.handle_ask(self.now, ask);
         self.drain();
-        slip
+        waiter
     }
 
-    fn acquire(&mut self, ask: Box<Ask>) -> Grip {
-        let slip = self.ask(ask);
-        self.pick(slip).expect("granted at once")
+    fn acquire(&mut self, ask: Box<Ask>) -> HoldKey {
+        let waiter = self.ask(ask);
+        self.pick(waiter).expect("granted at once")
     }
 
-    fn pick(&mut self, slip: Slip) -> Option<Grip> {
-        match self.machine.pick(self.now, slip) {
-            Some(Outcome::Granted { grip, token, .. }) => {
+    fn pick(&mut self, waiter: WaiterId) -> Option<HoldKey> {
+        match self.machine.take_outcome(self.now, waiter) {
+            Some(WaitOutcome::Granted { hold_key, token, .. }) => {
                 black_box(token);
-                Some(grip)
+                Some(hold_key)
             }
             _ => None,
         }
     }
 
-    fn release(&mut self, grip: Grip) {
-        black_box(self.machine.handle_release(self.now, grip, false));
+    fn release(&mut self, hold_key: HoldKey) {
+        black_box(self.machine.handle_release(self.now, hold_key, false));
         self.drain();
     }
 
@@ -172,7 +172,7 @@ impl Lock {
         while let Some(action) = self.machine.poll_action(self.now, || LeaseTime::from_millis(self.now.millis())) {
             sent += 1;
             let reply = self.answer(&action.op);
-            self.machine.handle_reply(self.now, action.errand, Ok(reply));
+            self.machine.handle_reply(self.now, action.context, Ok(reply));
         }
         while let Some(event) = self.machine.poll_event() {
             black_box(event);

@@ -6,7 +6,7 @@ mod watch;
 
 use std::time::Duration;
 
-use bandog_core::lock::{Recovery, Vigil};
+use bandog_core::lock::{HoldLimits, Recovery};
 use bandog_core::mode::Mode;
 
 use crate::rng::Rng;
@@ -69,7 +69,7 @@ pub struct Turn {
     /// Pause before the next turn.
     pub rest: Duration,
     /// What the watchdog watches.
-    pub vigil: Vigil,
+    pub limits: HoldLimits,
     /// What to do about a loss.
     pub recovery: Recovery,
 }
@@ -299,8 +299,8 @@ fn turn(rng: &mut Rng, lease: Duration, kind: u64) -> Turn {
     let end = if rng.chance(15) { End::Leak } else { rng.pick(&[End::Release, End::Drop]) };
     let rest = rng.time(Duration::ZERO, lease / 2);
     let (fair, only_try, fixed) = (rng.chance(300), rng.chance(100), rng.chance(100));
-    let (vigil, recovery) = (Vigil::default(), Recovery::Notify);
-    Turn { mode, fair, only_try, wait, fixed, hold, cancel_after, acts, end, rest, vigil, recovery }
+    let (limits, recovery) = (HoldLimits::default(), Recovery::Notify);
+    Turn { mode, fair, only_try, wait, fixed, hold, cancel_after, acts, end, rest, limits, recovery }
 }
 
 fn mode(rng: &mut Rng, kind: u64) -> Mode {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use bandog_core::lock::{Recovery, Vigil};
+use bandog_core::lock::{HoldLimits, Recovery};
 
 use crate::rng::Rng;
 
@@ -47,7 +47,7 @@ fn care(rng: &mut Rng, lease: Duration, turn: &mut Turn) {
     turn.recovery = rng.pick(&[Recovery::Notify, Recovery::Release, Recovery::Reacquire, Recovery::Reacquire]);
     let progress = rng.chance(100).then(|| rng.time(lease / 4, lease * 2));
     let max_hold = rng.chance(50).then(|| rng.time(lease / 4, lease * 3));
-    turn.vigil = Vigil { progress, max_hold, ..Vigil::default() };
+    turn.limits = HoldLimits { progress, max_hold, ..HoldLimits::default() };
     let mut add = |rng: &mut Rng, act| turn.acts.push((u32::try_from(rng.below(1000)).unwrap_or(0), act));
     if progress.is_some() {
         (0..rng.below(4)).for_each(|_| add(rng, Act::Progress));

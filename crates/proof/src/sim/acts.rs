@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bandog_conformance::history::{OPEN, Span, Write};
-use bandog_core::lock::{Ask, HoldState, Outcome};
+use bandog_core::lock::{Ask, HoldState, WaitOutcome};
 use bandog_core::mode::Mode;
 use bandog_core::op::{Op, Patience, Revoke, Target};
 
@@ -29,15 +29,15 @@ impl World {
             Act::Downgrade if held.mode == Mode::Exclusive => self.downgrade(user, held),
             Act::Revoke => self.revoke(held, false),
             Act::RevokeNow => self.revoke(held, true),
-            Act::Progress => self.feed(held.who.client, |now, machine| machine.handle_progress(now, held.grip)),
-            Act::TaskEnds => self.feed(held.who.client, |now, machine| machine.handle_task_ended(now, held.grip)),
+            Act::Progress => self.feed(held.who.client, |now, machine| machine.handle_progress(now, held.hold_key)),
+            Act::TaskEnds => self.feed(held.who.client, |now, machine| machine.handle_task_ended(now, held.hold_key)),
             Act::Upgrade | Act::Downgrade => {}
         }
     }
 
     fn believes(&self, held: Held) -> bool {
         let process = &self.processes[held.who.client];
-        let state = process.machine.state(process.local(self.now), held.grip);
+        let state = process.machine.state(process.local(self.now), held.hold_key);
         matches!(state, Some(HoldState::Held { .. } | HoldState::Uncertain { .. }))
     }
 
@@ -57,8 +57,8 @@ impl World {
     // The future is dropped at once; the renewal goes on.
     fn renew(&mut self, held: Held) {
         self.feed(held.who.client, |now, machine| {
-            let slip = machine.handle_renew(now, held.grip);
-            machine.handle_cancel(now, slip);
+            let waiter = machine.handle_renew(now, held.hold_key);
+            machine.handle_cancel(now, waiter);
         });
     }
 
@@ -74,14 +74,14 @@ impl World {
         let ask = Ask { reentrant: true, ..ask };
         self.coverage.note(Count::Reentry);
         let outcome = self.feed(held.who.client, |now, machine| {
-            let slip = machine.handle_ask(now, ask);
-            machine.pick(now, slip)
+            let waiter = machine.handle_ask(now, ask);
+            machine.take_outcome(now, waiter)
         });
-        if let Some(Outcome::Granted { grip, token, .. }) = outcome {
-            if (grip, token) != (held.grip, held.token) {
+        if let Some(WaitOutcome::Granted { hold_key, token, .. }) = outcome {
+            if (hold_key, token) != (held.hold_key, held.token) {
                 self.broken.get_or_insert_with(|| format!("user {user} re-entered another hold than its own"));
             }
-            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, grip, false)));
+            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, hold_key, false)));
         }
     }
 
@@ -89,11 +89,11 @@ impl World {
         self.coverage.note(Count::Change);
         self.say(|| format!("user {user} upgrades"));
         let wait = self.plan.lease;
-        let slip = self.feed(held.who.client, |now, machine| {
-            machine.handle_upgrade(now, held.grip, Patience::Queue, Some(now + wait))
+        let waiter = self.feed(held.who.client, |now, machine| {
+            machine.handle_upgrade(now, held.hold_key, Patience::Queue, Some(now + wait))
         });
-        self.people[user].state = State::Changing { held, slip, since: self.now };
-        self.look(held.who, user, slip);
+        self.people[user].state = State::Changing { held, waiter, since: self.now };
+        self.look(held.who, user, waiter);
     }
 
     fn downgrade(&mut self, user: usize, held: Held) {
@@ -101,15 +101,15 @@ impl World {
         self.say(|| format!("user {user} downgrades"));
         // From the call on the writer no longer believes that it is alone.
         self.begin_end(held);
-        let slip = self.feed(held.who.client, |now, machine| machine.handle_downgrade(now, held.grip));
-        self.people[user].state = State::Changing { held, slip, since: self.now };
-        self.look(held.who, user, slip);
+        let waiter = self.feed(held.who.client, |now, machine| machine.handle_downgrade(now, held.hold_key));
+        self.people[user].state = State::Changing { held, waiter, since: self.now };
+        self.look(held.who, user, waiter);
     }
 
-    pub(super) fn changed(&mut self, user: usize, held: Held, since: Nanos, outcome: &Outcome) {
+    pub(super) fn changed(&mut self, user: usize, held: Held, since: Nanos, outcome: &WaitOutcome) {
         let machine = &self.processes[held.who.client].machine;
-        let token = machine.token(held.grip).unwrap_or(held.token);
-        let done = matches!(outcome, Outcome::Done);
+        let token = machine.token(held.hold_key).unwrap_or(held.token);
+        let done = matches!(outcome, WaitOutcome::Done);
         self.say(|| format!("user {user} changed: {outcome:?}, token {token}"));
         let was_writer = held.mode == Mode::Exclusive;
         let mode = match (was_writer, done) {
@@ -119,7 +119,7 @@ impl World {
         if was_writer && !done {
             // The guard is gone with the failed downgrade.
             self.people[user].state = State::Away;
-            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, held.grip, false)));
+            self.feed(held.who.client, |now, machine| drop(machine.handle_release(now, held.hold_key, false)));
             return self.next_turn(held.who, user);
         }
         let mut held = Held { token, mode, ..held };

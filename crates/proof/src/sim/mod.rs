@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bandog_conformance::history::History;
-use bandog_core::lock::{Action, Slip};
+use bandog_core::lock::{Action, WaiterId};
 use bandog_core::op::{News, Op, Reply};
 use bandog_core::store::{Push, StoreError};
 
@@ -208,8 +208,8 @@ pub(crate) enum Event {
     Timer(Who),
     /// A watchdog's round.
     Round(Who),
-    /// A user looks at its slip.
-    Wake(Who, usize, Slip),
+    /// A user looks whether its outcome is there.
+    Wake(Who, usize, WaiterId),
     /// A user goes on with its script.
     Step(Who, usize, user::Step),
     /// The n-th fault of the plan.
@@ -329,7 +329,7 @@ impl World {
             Event::Timer(who) => self.timer_fires(who),
             Event::Due(who, action) => self.due(who, *action),
             Event::Round(who) => self.round(who),
-            Event::Wake(who, user, slip) => self.look(who, user, slip),
+            Event::Wake(who, user, waiter) => self.look(who, user, waiter),
             Event::Step(who, user, step) => self.step(who, user, step),
             Event::Fault(index) => self.fault(index),
             Event::Restart(client) => self.restart(client),

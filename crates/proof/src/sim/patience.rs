@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use bandog_core::lock::Errand;
+use bandog_core::lock::RequestContext;
 use bandog_core::op::{Blocker, Body, News, Reply, Standing, Verdict};
 use bandog_core::store::StoreError;
 
@@ -58,11 +58,11 @@ enum Said {
 
 impl World {
     /// An answer has arrived.
-    pub(super) fn note_heard(&mut self, who: Who, errand: &Errand, result: &Result<Reply, StoreError>) {
+    pub(super) fn note_heard(&mut self, who: Who, context: &RequestContext, result: &Result<Reply, StoreError>) {
         let Ok(reply) = result else { return };
-        match (errand, &reply.body) {
-            (Errand::Claim { seq, .. }, Body::Verdict(verdict)) => self.note_verdict(who, *seq, verdict),
-            (Errand::Heartbeat { seqs, .. }, Body::Standings(standings)) => {
+        match (context, &reply.body) {
+            (RequestContext::Claim { seq, .. }, Body::Verdict(verdict)) => self.note_verdict(who, *seq, verdict),
+            (RequestContext::Heartbeat { seqs, .. }, Body::Standings(standings)) => {
                 for (seq, standing) in seqs.iter().zip(standings) {
                     self.note_standing(who, *seq, standing);
                 }
@@ -112,11 +112,11 @@ impl World {
     fn note_said(&mut self, who: Who, seq: u64, said: &Said) {
         let machine = &self.processes[who.client].machine;
         for person in &mut self.people {
-            let State::Asking { who: theirs, slip, .. } = person.state else { continue };
+            let State::Asking { who: theirs, waiter, .. } = person.state else { continue };
             if theirs != who {
                 continue;
             }
-            let its_own = machine.claim_behind(slip) == Some(seq);
+            let its_own = machine.claim_behind(waiter) == Some(seq);
             match said {
                 Said::All => person.waited.further(self.now),
                 Said::Further if its_own => person.waited.further(self.now),
@@ -145,9 +145,9 @@ impl World {
     /// Somebody of the process holds the lock, or it stood still: whoever waits behind that has nothing to complain of.
     fn excuse(&mut self) {
         for person in &mut self.people {
-            let State::Asking { who, slip, .. } = person.state else { continue };
+            let State::Asking { who, waiter, .. } = person.state else { continue };
             let process = &self.processes[who.client];
-            let behind_neighbour = process.machine.claim_behind(slip).is_none() && process.machine.waits(slip);
+            let behind_neighbour = process.machine.claim_behind(waiter).is_none() && process.machine.waits(waiter);
             if behind_neighbour || person.waited.answered {
                 person.waited.further(self.now);
             }

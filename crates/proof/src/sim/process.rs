@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bandog_core::backoff::Backoff;
 use bandog_core::holder::{Client, ClientId, Who as About};
-use bandog_core::lock::{Action, Errand, Event as Told, Lane, Machine, Settings};
+use bandog_core::lock::{Action, ConnectionKind, Event as Told, Machine, RequestContext, Settings};
 use bandog_core::op::Reply;
 use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
@@ -30,7 +30,7 @@ pub(super) struct Process {
     /// Connections that fail: how, and until when.
     pub(super) failing: Vec<(Connection, Failure, Nanos)>,
     rate: i64,
-    calls: BTreeMap<u64, (Errand, Connection)>,
+    calls: BTreeMap<u64, (RequestContext, Connection)>,
     next_call: u64,
     timer: Option<Moment>,
     response: Duration,
@@ -129,8 +129,8 @@ impl World {
     /// Sends it, or keeps it until it is due.
     fn act(&mut self, who: Who, action: Action) {
         let process = &self.processes[who.client];
-        match action.errand {
-            Errand::Renew { due, .. } if due > process.local(self.now) => {
+        match action.context {
+            RequestContext::Renew { due, .. } if due > process.local(self.now) => {
                 self.schedule(process.global(due), Event::Due(who, Box::new(action)));
             }
             _ => self.send_now(who, action),
@@ -138,7 +138,7 @@ impl World {
     }
 
     pub(super) fn due(&mut self, who: Who, action: Action) {
-        if self.processes[who.client].machine.handle_due(&action.errand) {
+        if self.processes[who.client].machine.handle_due(&action.context) {
             self.coverage.note(Count::Kept);
             self.send_now(who, action);
         }
@@ -148,11 +148,12 @@ impl World {
         let process = &mut self.processes[who.client];
         process.next_call += 1;
         let call = process.next_call;
-        if let Errand::Look { .. } = action.errand {
+        if let RequestContext::Check { .. } = action.context {
             self.coverage.note(Count::Look);
         }
-        let connection = if action.lane == Lane::Renewals { Connection::Renewals } else { Connection::Claims };
-        process.calls.insert(call, (action.errand, connection));
+        let connection =
+            if action.connection == ConnectionKind::Renewals { Connection::Renewals } else { Connection::Claims };
+        process.calls.insert(call, (action.context, connection));
         let patience = process.local(self.now) + process.response;
         let silence = process.global(patience);
         self.schedule(silence, Event::Silence(who, call));
@@ -160,19 +161,19 @@ impl World {
     }
 
     pub(super) fn answer_arrives(&mut self, who: Who, call: u64, result: Result<Reply, StoreError>) {
-        if let Some((errand, _)) = self.processes[who.client].calls.remove(&call) {
-            self.note_look(&errand, &result);
-            self.note_heard(who, &errand, &result);
-            self.feed(who.client, |now, machine| machine.handle_reply(now, errand, result));
+        if let Some((context, _)) = self.processes[who.client].calls.remove(&call) {
+            self.note_look(&context, &result);
+            self.note_heard(who, &context, &result);
+            self.feed(who.client, |now, machine| machine.handle_reply(now, context, result));
         }
     }
 
     fn tell(&mut self, who: Who, event: Told) {
         match event {
-            Told::Ready(slip) => {
-                if let Some(user) = self.people.iter().position(|person| person.has(who, slip)) {
+            Told::Ready(waiter) => {
+                if let Some(user) = self.people.iter().position(|person| person.has(who, waiter)) {
                     let delay = self.scheduling_delay();
-                    self.schedule(self.now + delay, Event::Wake(who, user, slip));
+                    self.schedule(self.now + delay, Event::Wake(who, user, waiter));
                     self.people[user].waited.answered = true;
                 }
             }

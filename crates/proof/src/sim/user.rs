@@ -2,7 +2,7 @@
 
 use bandog_conformance::history::{Hold, OPEN};
 use bandog_core::lease::Lease;
-use bandog_core::lock::{Ask, Grip, HoldState, Outcome, OwnerId, Released, Slip};
+use bandog_core::lock::{Ask, HoldKey, HoldState, OwnerId, Released, WaitOutcome, WaiterId};
 use bandog_core::mode::Mode;
 use bandog_core::op::Patience;
 use bandog_core::renewal::{RenewalPolicy, Terms};
@@ -31,20 +31,20 @@ pub(super) enum State {
     Away,
     Asking {
         who: Who,
-        slip: Slip,
+        waiter: WaiterId,
         since: Nanos,
     },
     Holding(Held),
     /// Waits for the outcome of an upgrade or downgrade.
     Changing {
         held: Held,
-        slip: Slip,
+        waiter: WaiterId,
         since: Nanos,
     },
     /// Waits for the answer to a release.
     Leaving {
         who: Who,
-        slip: Slip,
+        waiter: WaiterId,
         record: usize,
     },
 }
@@ -52,7 +52,7 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) who: Who,
-    pub(super) grip: Grip,
+    pub(super) hold_key: HoldKey,
     pub(super) token: Token,
     pub(super) mode: Mode,
     /// Index into the history.
@@ -73,12 +73,12 @@ impl Person {
         Self { script, turn: 0, state: State::Away, loss: None, waited: Waited::default() }
     }
 
-    pub(super) fn has(&self, who: Who, slip: Slip) -> bool {
+    pub(super) fn has(&self, who: Who, waiter: WaiterId) -> bool {
         match self.state {
-            State::Asking { who: mine, slip: held, .. } | State::Leaving { who: mine, slip: held, .. } => {
-                (mine, held) == (who, slip)
+            State::Asking { who: mine, waiter: held, .. } | State::Leaving { who: mine, waiter: held, .. } => {
+                (mine, held) == (who, waiter)
             }
-            State::Changing { held, slip: mine, .. } => (held.who, mine) == (who, slip),
+            State::Changing { held, waiter: mine, .. } => (held.who, mine) == (who, waiter),
             State::Away | State::Holding(_) => false,
         }
     }
@@ -122,14 +122,14 @@ impl World {
         });
         let since = self.now;
         let machine = &mut self.processes[who.client].machine;
-        let slip = machine.handle_ask(now, ask);
-        self.people[user].state = State::Asking { who, slip, since };
+        let waiter = machine.handle_ask(now, ask);
+        self.people[user].state = State::Asking { who, waiter, since };
         self.people[user].waited = Waited::begin(since);
         self.drain(who.client);
         if let Some(after) = script.cancel_after {
             self.schedule(self.now + nanos(after), Event::Step(who, user, Step::Cancel(turn)));
         }
-        self.look(who, user, slip);
+        self.look(who, user, waiter);
     }
 
     pub(super) fn wish(&self, now: Moment, user: usize, script: &Turn) -> Option<Ask> {
@@ -150,21 +150,21 @@ impl World {
             owner,
             reentrant: false,
             terms,
-            vigil: script.vigil.shared(),
+            limits: script.limits.shared(),
             recovery: script.recovery,
         })
     }
 
-    /// A user looks at its slip.
-    pub(super) fn look(&mut self, who: Who, user: usize, slip: Slip) {
-        if !self.people[user].has(who, slip) {
+    /// A user looks whether its outcome is there.
+    pub(super) fn look(&mut self, who: Who, user: usize, waiter: WaiterId) {
+        if !self.people[user].has(who, waiter) {
             return;
         }
-        let outcome = self.feed(who.client, |now, machine| machine.pick(now, slip));
+        let outcome = self.feed(who.client, |now, machine| machine.take_outcome(now, waiter));
         let Some(outcome) = outcome else { return };
         match (self.people[user].state, outcome) {
-            (State::Asking { since, .. }, Outcome::Granted { grip, token, .. }) => {
-                self.granted(who, user, since, grip, token);
+            (State::Asking { since, .. }, WaitOutcome::Granted { hold_key, token, .. }) => {
+                self.granted(who, user, since, hold_key, token);
             }
             (State::Asking { .. }, outcome) => {
                 self.say(|| format!("user {user} does not get it: {outcome:?}"));
@@ -172,7 +172,7 @@ impl World {
             }
             (State::Changing { held, since, .. }, outcome) => self.changed(user, held, since, &outcome),
             (State::Leaving { record, .. }, outcome) => {
-                if matches!(outcome, Outcome::Done) {
+                if matches!(outcome, WaitOutcome::Done) {
                     self.history.holds[record].released.to = self.now;
                 }
                 self.next_turn(who, user);
@@ -181,13 +181,13 @@ impl World {
         }
     }
 
-    fn granted(&mut self, who: Who, user: usize, since: Nanos, grip: Grip, token: Token) {
+    fn granted(&mut self, who: Who, user: usize, since: Nanos, hold_key: HoldKey, token: Token) {
         let turn = self.people[user].turn;
         let Some(script) = self.people[user].script(turn).cloned() else { return };
         self.coverage.note(Count::Grant);
         self.say(|| format!("user {user} on p{} holds with token {token}", who.client));
         let record = self.record(user, token, script.mode, since);
-        self.people[user].state = State::Holding(Held { who, grip, token, mode: script.mode, record });
+        self.people[user].state = State::Holding(Held { who, hold_key, token, mode: script.mode, record });
         self.people[user].loss = None;
         self.note_beliefs(who.client);
         self.note_neighbour(who);
@@ -205,14 +205,14 @@ impl World {
 
     fn cancel(&mut self, user: usize, turn: usize) {
         let person = &self.people[user];
-        let State::Asking { who, slip, .. } = person.state else { return };
+        let State::Asking { who, waiter, .. } = person.state else { return };
         if person.turn != turn {
             return;
         }
         self.coverage.note(Count::Dropped);
         self.say(|| format!("user {user} drops its future"));
         self.people[user].state = State::Away;
-        self.feed(who.client, |now, machine| machine.handle_cancel(now, slip));
+        self.feed(who.client, |now, machine| machine.handle_cancel(now, waiter));
         self.next_turn(who, user);
     }
 
@@ -222,11 +222,11 @@ impl World {
         }
         match self.people[user].state {
             State::Holding(held) => self.leave(user, held),
-            State::Changing { held, slip, .. } => {
+            State::Changing { held, waiter, .. } => {
                 // The future of the change is dropped, and the guard in it.
                 self.coverage.note(Count::Dropped);
                 self.people[user].state = State::Away;
-                self.feed(held.who.client, |now, machine| machine.handle_cancel(now, slip));
+                self.feed(held.who.client, |now, machine| machine.handle_cancel(now, waiter));
                 self.depart(held, false);
                 self.next_turn(held.who, user);
             }
@@ -248,9 +248,9 @@ impl World {
                 self.say(|| format!("user {user} releases"));
                 self.people[user].state = State::Away;
                 match self.depart(held, true) {
-                    Some(slip) => {
-                        self.people[user].state = State::Leaving { who: held.who, slip, record: held.record };
-                        self.look(held.who, user, slip);
+                    Some(waiter) => {
+                        self.people[user].state = State::Leaving { who: held.who, waiter, record: held.record };
+                        self.look(held.who, user, waiter);
                     }
                     None => self.next_turn(held.who, user),
                 }
@@ -258,10 +258,10 @@ impl World {
         }
     }
 
-    fn depart(&mut self, held: Held, listen: bool) -> Option<Slip> {
+    fn depart(&mut self, held: Held, listen: bool) -> Option<WaiterId> {
         self.begin_end(held);
-        match self.feed(held.who.client, |now, machine| machine.handle_release(now, held.grip, listen)) {
-            Released::Later(slip) => Some(slip),
+        match self.feed(held.who.client, |now, machine| machine.handle_release(now, held.hold_key, listen)) {
+            Released::Later(waiter) => Some(waiter),
             Released::Now(_) => None,
         }
     }
@@ -292,7 +292,7 @@ impl World {
                 continue;
             };
             let hold = &mut self.history.holds[held.record];
-            match process.machine.state(local, held.grip) {
+            match process.machine.state(local, held.hold_key) {
                 Some(HoldState::Held { until } | HoldState::Uncertain { until }) => {
                     hold.deadline = process.global(until);
                     if person.loss.is_some() {

@@ -1,6 +1,6 @@
 //! The watchdog of each process, and what its users learn from it: losses, and holds that were taken again.
 
-use bandog_core::lock::{Errand, Event as Told, Finding, Grip, LossReason, Lost, Recovery};
+use bandog_core::lock::{Event as Told, Finding, HoldKey, LossReason, Lost, Recovery, RequestContext};
 use bandog_core::op::{Body, News, Reply, Standing};
 use bandog_core::store::StoreError;
 use bandog_core::token::Token;
@@ -22,7 +22,7 @@ impl World {
     pub(super) fn round(&mut self, who: Who) {
         let Some(period) = self.plan.watch[who.client] else { return };
         self.coverage.note(Count::Round);
-        self.feed(who.client, |now, machine| machine.handle_round(now, period));
+        self.feed(who.client, |now, machine| machine.handle_tick(now, period));
         if !self.is_calm() || !self.processes[who.client].machine.is_idle() {
             self.schedule_round(who);
         }
@@ -36,17 +36,17 @@ impl World {
         }
     }
 
-    pub(super) fn note_look(&mut self, errand: &Errand, result: &Result<Reply, StoreError>) {
+    pub(super) fn note_look(&mut self, context: &RequestContext, result: &Result<Reply, StoreError>) {
         let ended = |standing: &Standing| matches!(standing, Standing::Gone | Standing::Revoked { .. });
         let gone = |body: &Body| matches!(body, Body::Standings(standings) if standings.first().is_some_and(ended));
-        if matches!(errand, Errand::Look { .. }) && result.as_ref().is_ok_and(|reply| gone(&reply.body)) {
+        if matches!(context, RequestContext::Check { .. }) && result.as_ref().is_ok_and(|reply| gone(&reply.body)) {
             self.coverage.note(Count::LookInVain);
         }
     }
 
-    /// Loss is told to whoever holds by this grip.
+    /// Loss is told to whoever has this hold.
     pub(super) fn lost(&mut self, who: Who, lost: &Lost) {
-        let Lost { grip, token, reason, .. } = lost;
+        let Lost { hold_key, token, reason, .. } = lost;
         self.coverage.note(Count::Loss);
         self.say(|| format!("p{} is told: {reason}", who.client));
         if *reason == LossReason::Gone && !self.forgets() && self.server.is_revoked(token.stamp()) {
@@ -54,7 +54,7 @@ impl World {
         }
         let lapsed = matches!(reason, LossReason::Expired | LossReason::Unreachable | LossReason::Gone);
         let at = self.now;
-        for (user, held) in self.holders(who, *grip) {
+        for (user, held) in self.holders(who, *hold_key) {
             let hold = &mut self.history.holds[held.record];
             hold.lost_at = hold.lost_at.min(at);
             let wanted = self.people[user].wants_it_back(reason);
@@ -62,9 +62,9 @@ impl World {
         }
     }
 
-    fn holders(&self, who: Who, grip: Grip) -> Vec<(usize, Held)> {
+    fn holders(&self, who: Who, hold_key: HoldKey) -> Vec<(usize, Held)> {
         let held = self.people.iter().enumerate().filter_map(|(user, person)| Some((user, person.held()?)));
-        held.filter(|(_, held)| held.who == who && held.grip == grip).collect()
+        held.filter(|(_, held)| held.who == who && held.hold_key == hold_key).collect()
     }
 
     /// A process hears that a hold is revoked: from here on it is not taken again.
@@ -72,7 +72,7 @@ impl World {
         let News::Revoked { number: revoked, .. } = news else { return };
         let machine = &self.processes[who.client].machine;
         for person in &mut self.people {
-            let hold = person.held().filter(|held| held.who == who).and_then(|held| machine.holder(held.grip));
+            let hold = person.held().filter(|held| held.who == who).and_then(|held| machine.holder(held.hold_key));
             if let (Some(loss), Some((id, _))) = (&mut person.loss, hold) {
                 loss.open &= id.number != *revoked;
             }
@@ -86,8 +86,8 @@ impl World {
                 self.coverage.note(Count::NearerEnd);
             }
             Told::Found { finding: Finding::Holder { .. }, .. } => self.coverage.note(Count::HolderEnded),
-            Told::Recovered { grip, strategy: Some(Recovery::Reacquire), worked: true, token } => {
-                self.taken_again(who, grip, token);
+            Told::Recovered { hold_key, strategy: Some(Recovery::Reacquire), worked: true, token } => {
+                self.taken_again(who, hold_key, token);
             }
             Told::Recovered { strategy: Some(Recovery::Reacquire), .. } => self.coverage.note(Count::NotTakenAgain),
             _ => {}
@@ -95,10 +95,10 @@ impl World {
     }
 
     /// A lost hold goes on under a new token: to everybody else that is a new hold.
-    fn taken_again(&mut self, who: Who, grip: Grip, token: Token) {
+    fn taken_again(&mut self, who: Who, hold_key: HoldKey, token: Token) {
         self.coverage.note(Count::TakenAgain);
         self.say(|| format!("p{} has it again with token {token}", who.client));
-        for (user, held) in self.holders(who, grip) {
+        for (user, held) in self.holders(who, hold_key) {
             let Some(loss) = self.people[user].loss.take() else { continue };
             if let Some(wrong) = self.is_unproven(&loss, token) {
                 self.undone.get_or_insert_with(|| format!("user {user}: {wrong}"));

@@ -1,4 +1,4 @@
-//! Dropped futures, at every stage of their slip.
+//! Dropped futures, at every stage of their waiter.
 
 use super::*;
 
@@ -6,9 +6,9 @@ use super::*;
 fn a_sent_claim_that_nobody_wants_is_released_when_its_answer_comes() {
     for (answer, actions) in [(granted(10), vec!["release #1"]), (queued(10), vec!["release #1"])] {
         let mut lock = Lock::new();
-        let slip = lock.ask(writer());
+        let waiter = lock.ask(writer());
         lock.actions();
-        lock.cancel(slip);
+        lock.cancel(waiter);
         assert_eq!(lock.actions().len(), 0);
         lock.answer("acquire #1", answer);
         assert_eq!(lock.actions(), actions);
@@ -20,9 +20,9 @@ fn a_sent_claim_that_nobody_wants_is_released_when_its_answer_comes() {
 #[test]
 fn a_sent_claim_that_nobody_wants_and_nobody_answers_is_released_with_its_not_after() {
     let mut lock = Lock::new();
-    let slip = lock.ask(fair());
+    let waiter = lock.ask(fair());
     lock.actions();
-    lock.cancel(slip);
+    lock.cancel(waiter);
     lock.wait(2_000);
     lock.lose_answer("acquire #1");
     assert_eq!(lock.actions(), ["release #1 not after 2000"]);
@@ -34,11 +34,11 @@ fn a_sent_claim_that_nobody_wants_and_nobody_answers_is_released_with_its_not_af
 fn a_grant_that_nobody_saw_and_nobody_wants_is_no_loss_when_its_lease_has_ended() {
     for recovery in [Recovery::Notify, Recovery::Release, Recovery::Reacquire] {
         let mut lock = Lock::new();
-        let slip = lock.ask(Ask { recovery, ..writer() });
+        let waiter = lock.ask(Ask { recovery, ..writer() });
         lock.actions();
         lock.answer("acquire #1", granted(10));
         lock.pause(LEASE);
-        lock.cancel(slip);
+        lock.cancel(waiter);
         assert_eq!((lock.losses().len(), lock.news().len()), (0, 0), "{recovery:?}");
         assert_eq!(lock.actions(), ["release #1"], "{recovery:?}");
         lock.answer("release #1", parted(Parted::Nothing));
@@ -49,19 +49,19 @@ fn a_grant_that_nobody_saw_and_nobody_wants_is_no_loss_when_its_lease_has_ended(
 #[test]
 fn a_pushed_grant_for_a_claim_that_nobody_wants_is_released_at_once() {
     let mut lock = Lock::new();
-    let slip = lock.ask(fair());
+    let waiter = lock.ask(fair());
     lock.actions();
-    lock.cancel(slip);
+    lock.cancel(waiter);
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["release #1 not after 2000"]);
 }
 
 #[test]
-fn a_new_wish_does_not_wait_for_the_claim_of_one_that_was_given_up() {
+fn new_waiter_does_not_wait_for_the_claim_of_one_that_gave_up() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
+    let waiter = lock.ask(writer());
     lock.actions();
-    lock.cancel(slip);
+    lock.cancel(waiter);
     let next = lock.ask(writer());
     assert_eq!(lock.actions(), ["acquire #2"]);
     lock.answer("acquire #1", granted(10));
@@ -73,10 +73,10 @@ fn a_new_wish_does_not_wait_for_the_claim_of_one_that_was_given_up() {
 
 #[test]
 fn a_confirmation_that_nobody_wants_is_released() {
-    let (mut lock, slip) = Lock::queued(fixed());
+    let (mut lock, waiter) = Lock::queued(fixed());
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["renew #1"]);
-    lock.cancel(slip);
+    lock.cancel(waiter);
     lock.answer("renew #1", renewed(11));
     assert_eq!(lock.actions(), ["release #1"]);
 }
@@ -94,32 +94,32 @@ fn a_grant_that_is_dropped_before_it_is_seen_goes_to_the_next() {
 
 #[test]
 fn a_cancelled_entry_leaves_the_outer_guard_alone() {
-    let (mut lock, grip) = Lock::held(owned(1));
+    let (mut lock, hold_key) = Lock::held(owned(1));
     let inner = lock.ask(owned(1));
-    assert_eq!(lock.machine.word(grip).depth(), 2);
+    assert_eq!(lock.machine.word(hold_key).depth(), 2);
     lock.cancel(inner);
-    assert_eq!(lock.machine.word(grip).depth(), 1);
-    assert_eq!((lock.state(grip).as_str(), lock.actions().len()), ("held to 29698", 0));
+    assert_eq!(lock.machine.word(hold_key).depth(), 1);
+    assert_eq!((lock.state(hold_key).as_str(), lock.actions().len()), ("held to 29698", 0));
 }
 
 #[test]
-fn the_answer_to_a_cancelled_renewal_does_not_reach_the_next_slip() {
-    let (mut lock, grip) = Lock::held(writer());
-    let renewal = lock.machine.handle_renew(lock.now, grip);
+fn answer_to_a_cancelled_renewal_does_not_reach_the_next_waiter() {
+    let (mut lock, hold_key) = Lock::held(writer());
+    let renewal = lock.machine.handle_renew(lock.now, hold_key);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.cancel(renewal);
     let next = lock.ask(writer());
     assert_eq!(next.index(), renewal.index(), "the index is used again");
     lock.answer("renew #1", renewed(10));
     assert_eq!(lock.pick(next), "waits");
-    lock.release(grip);
+    lock.release(hold_key);
     assert_eq!(lock.pick(next), "granted 10.1");
 }
 
 #[test]
-fn the_answer_to_a_release_that_nobody_waits_for_does_not_reach_the_next_slip() {
-    let (mut lock, grip) = Lock::held(writer());
-    let Released::Later(release) = lock.machine.handle_release(lock.now, grip, true) else { panic!("asked") };
+fn answer_to_a_release_without_waiter_does_not_reach_the_next_waiter() {
+    let (mut lock, hold_key) = Lock::held(writer());
+    let Released::Later(release) = lock.machine.handle_release(lock.now, hold_key, true) else { panic!("asked") };
     lock.actions();
     lock.cancel(release);
     let next = lock.ask(writer());
@@ -131,7 +131,7 @@ fn the_answer_to_a_release_that_nobody_waits_for_does_not_reach_the_next_slip() 
 }
 
 #[test]
-fn everybody_in_line_may_go_in_any_order() {
+fn waiters_may_leave_the_line_in_any_order() {
     let mut lock = Lock::new();
     let all = [(); 5].map(|()| lock.ask(writer()));
     lock.actions();
@@ -145,8 +145,8 @@ fn everybody_in_line_may_go_in_any_order() {
 #[test]
 fn a_cancelled_wait_leaves_no_timer() {
     let mut lock = Lock::new();
-    let slip = lock.ask(within(100, writer()));
+    let waiter = lock.ask(within(100, writer()));
     assert!(lock.machine.poll_timeout().is_some());
-    lock.cancel(slip);
+    lock.cancel(waiter);
     assert_eq!(lock.machine.poll_timeout(), None);
 }

@@ -7,17 +7,17 @@ use crate::op::Blocker;
 #[test]
 fn a_claim_is_sent_and_granted() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
-    assert_eq!(lock.pick(slip), "waits");
+    let waiter = lock.ask(writer());
+    assert_eq!(lock.pick(waiter), "waits");
     assert_eq!(lock.actions(), ["acquire #1"]);
     lock.answer("acquire #1", granted(10));
-    assert_eq!(lock.ready(), [slip]);
-    let grip = lock.grip(slip);
-    assert_eq!(lock.state(grip), "held to 29698");
-    assert_eq!(lock.machine.token(grip), Some(Stamp::from_micros(10).token(0)));
-    lock.release(grip);
+    assert_eq!(lock.ready(), [waiter]);
+    let hold_key = lock.hold_key(waiter);
+    assert_eq!(lock.state(hold_key), "held to 29698");
+    assert_eq!(lock.machine.token(hold_key), Some(Stamp::from_micros(10).token(0)));
+    lock.release(hold_key);
     assert_eq!(lock.actions(), ["release #1"]);
-    assert_eq!(lock.state(grip), "released");
+    assert_eq!(lock.state(hold_key), "released");
     lock.answer("release #1", released());
     assert!(lock.is_at_rest());
 }
@@ -32,12 +32,12 @@ fn waiters_queue_grant_and_cancel_in_order() {
     assert_eq!(lock.ready(), [first]);
     assert_eq!(lock.pick(middle), "waits");
     lock.cancel(middle);
-    let grip = lock.grip(first);
-    lock.release(grip);
+    let hold_key = lock.hold_key(first);
+    lock.release(hold_key);
     assert_eq!(lock.ready(), [last]);
     assert_eq!(lock.pick(last), "granted 10.1", "in memory, with a token of its own");
     assert_eq!(lock.action(), "nothing");
-    lock.release(grip);
+    lock.release(hold_key);
     assert_eq!(lock.action(), "release #1");
     lock.answer("release #1", released());
     assert!(lock.is_at_rest());
@@ -46,8 +46,8 @@ fn waiters_queue_grant_and_cancel_in_order() {
 #[test]
 fn a_claim_that_nobody_wants_before_it_is_sent_is_never_sent() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
-    lock.cancel(slip);
+    let waiter = lock.ask(writer());
+    lock.cancel(waiter);
     assert!(lock.is_at_rest());
 }
 
@@ -60,12 +60,12 @@ fn a_claim_carries_its_not_after_and_its_window() {
     let Op::Acquire(claim) = action.op else { panic!("{action:?}") };
     assert_eq!(claim.not_after.millis(), STORE + 2_000, "the store's time plus the response time");
     assert_eq!(claim.window, millis(500), "half the lease when that is shorter");
-    assert_eq!(action.lane, Lane::Claims);
+    assert_eq!(action.connection, ConnectionKind::Claims);
 }
 
 #[test]
-fn a_queued_claim_beats_and_is_granted_by_a_heartbeat() {
-    let (mut lock, slip) = Lock::queued(writer());
+fn queued_claim_sends_heartbeats_and_is_granted_by_one() {
+    let (mut lock, waiter) = Lock::queued(writer());
     assert_eq!(lock.actions(), Vec::<String>::new());
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["heartbeat #1"]);
@@ -73,9 +73,9 @@ fn a_queued_claim_beats_and_is_granted_by_a_heartbeat() {
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["heartbeat #1"]);
     lock.answer("heartbeat #1", standing(Standing::Granted(grant(12, 1_500, NOBODY))));
-    assert_eq!(lock.ready(), [slip]);
-    let grip = lock.grip(slip);
-    assert_eq!(lock.state(grip), "held to 3483", "what the answer left, counted from its send");
+    assert_eq!(lock.ready(), [waiter]);
+    let hold_key = lock.hold_key(waiter);
+    assert_eq!(lock.state(hold_key), "held to 3483", "what the answer left, counted from its send");
 }
 
 #[test]
@@ -105,30 +105,30 @@ fn the_first_in_line_asks_at_the_end_of_the_blockers_lease() {
 
 #[test]
 fn a_claim_that_the_store_forgot_is_made_anew_under_a_fresh_id() {
-    let (mut lock, slip) = Lock::queued(writer());
+    let (mut lock, waiter) = Lock::queued(writer());
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["heartbeat #1"]);
     lock.answer("heartbeat #1", standing(Standing::Gone));
     assert_eq!(lock.actions(), ["acquire #2"]);
     lock.answer("acquire #2", granted(20));
-    assert_eq!(lock.pick(slip), "granted 20.0");
+    assert_eq!(lock.pick(waiter), "granted 20.0");
 }
 
 #[test]
-fn busy_is_told_to_whoever_did_not_want_to_wait() {
+fn ask_that_does_not_wait_gets_busy() {
     let mut lock = Lock::new();
-    let slip = lock.ask(Ask { patience: Patience::Try, ..writer() });
+    let waiter = lock.ask(Ask { patience: Patience::Try, ..writer() });
     assert_eq!(lock.actions(), ["try #1"]);
     lock.answer("try #1", Body::Verdict(Verdict::Busy(None)));
-    assert_eq!(lock.pick(slip), "busy");
+    assert_eq!(lock.pick(waiter), "busy");
     assert!(lock.is_at_rest());
 }
 
 #[test]
 fn a_try_while_this_process_holds_is_busy_without_a_command() {
     let (mut lock, _) = Lock::held(writer());
-    let slip = lock.ask(Ask { patience: Patience::Try, ..writer() });
-    assert_eq!((lock.pick(slip).as_str(), lock.actions().len()), ("busy", 0));
+    let waiter = lock.ask(Ask { patience: Patience::Try, ..writer() });
+    assert_eq!((lock.pick(waiter).as_str(), lock.actions().len()), ("busy", 0));
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn a_refusal_is_told_to_everybody_in_line() {
     lock.actions();
     lock.answer("acquire #1", refused(Refusal::QueueFull { limit: 1 }));
     assert_eq!(lock.ready(), both);
-    for slip in both {
-        assert!(lock.pick(slip).starts_with("refused: its queue is full"));
+    for waiter in both {
+        assert!(lock.pick(waiter).starts_with("refused: its queue is full"));
     }
     assert!(lock.is_at_rest());
 }
@@ -148,10 +148,10 @@ fn a_refusal_is_told_to_everybody_in_line() {
 fn a_claim_that_came_too_late_is_made_anew_after_a_pause() {
     for refusal in [Refusal::Late { now: LeaseTime::from_millis(STORE + 9_000) }, Refusal::Done] {
         let mut lock = Lock::new();
-        let slip = lock.ask(writer());
+        let waiter = lock.ask(writer());
         lock.actions();
         lock.answer("acquire #1", refused(refusal));
-        assert_eq!((lock.pick(slip).as_str(), lock.actions().len()), ("waits", 0));
+        assert_eq!((lock.pick(waiter).as_str(), lock.actions().len()), ("waits", 0));
         lock.wait(50);
         assert_eq!(lock.actions(), ["acquire #2"]);
     }
@@ -159,45 +159,45 @@ fn a_claim_that_came_too_late_is_made_anew_after_a_pause() {
 
 #[test]
 fn a_short_grant_is_confirmed_before_it_is_believed() {
-    let (mut lock, slip) = Lock::queued(writer());
+    let (mut lock, waiter) = Lock::queued(writer());
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["heartbeat #1"]);
     lock.answer("heartbeat #1", standing(Standing::Granted(grant(12, 400, NOBODY))));
-    assert_eq!((lock.pick(slip).as_str(), lock.actions()), ("waits", vec!["renew #1".into()]));
+    assert_eq!((lock.pick(waiter).as_str(), lock.actions()), ("waits", vec!["renew #1".into()]));
     lock.wait(10);
     lock.answer("renew #1", renewed(12));
-    let grip = lock.grip(slip);
-    assert_eq!(lock.state(grip), "held to 30698", "from the send of the renewal");
+    let hold_key = lock.hold_key(waiter);
+    assert_eq!(lock.state(hold_key), "held to 30698", "from the send of the renewal");
 }
 
 #[test]
 fn a_confirmation_that_finds_no_hold_claims_anew() {
-    let (mut lock, slip) = Lock::queued(fixed());
+    let (mut lock, waiter) = Lock::queued(fixed());
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.answer("renew #1", not_holder());
-    assert_eq!((lock.pick(slip).as_str(), lock.actions()), ("waits", vec!["acquire #2".into()]));
+    assert_eq!((lock.pick(waiter).as_str(), lock.actions()), ("waits", vec!["acquire #2".into()]));
 }
 
 #[test]
 fn a_confirmation_that_finds_a_revocation_releases_and_claims_anew() {
-    let (mut lock, slip) = Lock::queued(fixed());
+    let (mut lock, waiter) = Lock::queued(fixed());
     lock.push(1, 11);
     lock.actions();
     let revoked = Renewal::Revoked { reason: "maintenance".into(), remaining: millis(1_000) };
     lock.answer("renew #1", Body::Renewal(revoked));
     assert_eq!(lock.actions(), ["release #1", "acquire #2"]);
-    assert_eq!(lock.pick(slip), "waits");
+    assert_eq!(lock.pick(waiter), "waits");
 }
 
 #[test]
 fn a_confirmation_that_answers_too_late_is_released() {
-    let (mut lock, slip) = Lock::queued(fixed());
+    let (mut lock, waiter) = Lock::queued(fixed());
     lock.push(1, 11);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.pause(LEASE);
     lock.answer("renew #1", renewed(11));
-    assert_eq!(lock.pick(slip), "waits", "the answer took longer than the lease");
+    assert_eq!(lock.pick(waiter), "waits", "the answer took longer than the lease");
     assert_eq!(lock.actions(), ["release #1"]);
     lock.answer("release #1", parted(Parted::Nothing));
     assert_eq!(lock.actions().len(), 0, "a store that is late gets a pause");
@@ -218,17 +218,17 @@ fn a_confirmation_is_for_the_lease_of_whoever_is_first_by_then() {
     assert_eq!(lock.actions(), ["renew #1"], "a fixed lease is handed out at its full length");
     let full = Renewal::Renewed { stamp: Stamp::from_micros(11), remaining: millis(60_000), line: NOBODY };
     lock.answer("renew #1", Body::Renewal(full));
-    let grip = lock.grip(longest);
-    assert_eq!(lock.state(grip), "held to 59398");
+    let hold_key = lock.hold_key(longest);
+    assert_eq!(lock.state(hold_key), "held to 59398");
 }
 
 #[test]
 fn a_wait_that_runs_out_gives_up_its_place() {
-    let (mut lock, slip) = Lock::queued(within(100, writer()));
+    let (mut lock, waiter) = Lock::queued(within(100, writer()));
     lock.wait(99);
-    assert_eq!(lock.pick(slip), "waits");
+    assert_eq!(lock.pick(waiter), "waits");
     lock.wait(1);
-    assert_eq!(lock.pick(slip), "timeout");
+    assert_eq!(lock.pick(waiter), "timeout");
     assert_eq!(lock.actions(), ["release #1"]);
     lock.answer("release #1", parted(Parted::Place));
     assert!(lock.is_at_rest());
@@ -262,7 +262,7 @@ fn a_try_that_was_lost_before_it_was_seen_tries_again_by_itself() {
 }
 
 #[test]
-fn a_lease_too_long_is_told_to_whoever_asked_for_it() {
+fn lease_that_is_too_long_fails_only_its_waiter() {
     let mut lock = Lock::new();
     let long = lock.ask(writer());
     let short = lock.ask(writer());
@@ -275,9 +275,9 @@ fn a_lease_too_long_is_told_to_whoever_asked_for_it() {
 #[test]
 fn an_answer_to_another_question_counts_as_unknown() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
+    let waiter = lock.ask(writer());
     lock.actions();
     lock.answer("acquire #1", Body::Tended);
     assert_eq!(lock.actions(), ["release #1 not after 2000"]);
-    assert_eq!(lock.pick(slip), "waits");
+    assert_eq!(lock.pick(waiter), "waits");
 }

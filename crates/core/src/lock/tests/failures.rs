@@ -1,14 +1,14 @@
-//! A store that fails: what is tried again, what is told, and what is never left behind.
+//! A store that fails: what is tried again, what is reported, and what is never left behind.
 
 use super::*;
 
 #[test]
 fn a_claim_that_was_not_executed_is_made_anew_after_a_pause() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
+    let waiter = lock.ask(writer());
     lock.actions();
     lock.refuse("acquire #1", StoreErrorKind::Unavailable);
-    assert_eq!((lock.pick(slip).as_str(), lock.actions().len()), ("waits", 0), "nothing to release");
+    assert_eq!((lock.pick(waiter).as_str(), lock.actions().len()), ("waits", 0), "nothing to release");
     lock.wait(50);
     assert_eq!(lock.actions(), ["acquire #2"]);
 }
@@ -16,7 +16,7 @@ fn a_claim_that_was_not_executed_is_made_anew_after_a_pause() {
 #[test]
 fn a_claim_without_an_answer_is_released_with_its_not_after_and_made_anew() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
+    let waiter = lock.ask(writer());
     lock.actions();
     lock.wait(2_000);
     lock.lose_answer("acquire #1");
@@ -24,7 +24,7 @@ fn a_claim_without_an_answer_is_released_with_its_not_after_and_made_anew() {
     lock.wait(50);
     assert_eq!(lock.actions(), ["acquire #2"]);
     lock.answer("acquire #2", granted(10));
-    assert_eq!(lock.pick(slip), "granted 10.0");
+    assert_eq!(lock.pick(waiter), "granted 10.0");
 }
 
 #[test]
@@ -44,22 +44,22 @@ fn a_confirmation_that_fails_is_released_and_claimed_anew() {
 }
 
 #[test]
-fn a_failure_that_does_not_pass_is_told_at_once() {
+fn permanent_failure_is_reported_at_once() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
+    let waiter = lock.ask(writer());
     lock.actions();
     lock.refuse("acquire #1", StoreErrorKind::Denied);
-    assert_eq!(lock.pick(slip), "store: refused");
+    assert_eq!(lock.pick(waiter), "store: refused");
     assert!(lock.is_at_rest());
 }
 
 #[test]
-fn whoever_does_not_want_to_wait_is_told_of_any_failure() {
+fn ask_that_does_not_wait_gets_every_failure() {
     let mut lock = Lock::new();
-    let slip = lock.ask(Ask { patience: Patience::Try, ..writer() });
+    let waiter = lock.ask(Ask { patience: Patience::Try, ..writer() });
     lock.actions();
     lock.refuse("try #1", StoreErrorKind::Unavailable);
-    assert_eq!(lock.pick(slip), "store: refused");
+    assert_eq!(lock.pick(waiter), "store: refused");
 }
 
 #[test]
@@ -74,26 +74,26 @@ fn a_store_that_cannot_be_reached_becomes_an_error() {
         assert!(lock.now.millis() < 15_000);
     }
     assert!(lock.now.millis() >= 10_000);
-    assert_eq!(both.map(|slip| lock.pick(slip)), ["store: refused", "store: refused"]);
+    assert_eq!(both.map(|waiter| lock.pick(waiter)), ["store: refused", "store: refused"]);
     assert!(lock.is_at_rest());
 }
 
 #[test]
 fn a_wait_that_ends_while_the_store_fails_is_told_about_the_store() {
     let mut lock = Lock::new();
-    let slip = lock.ask(within(30, writer()));
+    let waiter = lock.ask(within(30, writer()));
     lock.actions();
     lock.refuse("acquire #1", StoreErrorKind::Unavailable);
     lock.wait(30);
-    assert_eq!(lock.pick(slip), "store: refused");
+    assert_eq!(lock.pick(waiter), "store: refused");
 }
 
 #[test]
 fn any_answer_ends_the_pause() {
-    let (mut lock, grip) = Lock::held(reader());
+    let (mut lock, hold_key) = Lock::held(reader());
     lock.ask(fair());
     assert_eq!(lock.actions(), ["acquire #2"]);
-    lock.machine.handle_renew(lock.now, grip);
+    lock.machine.handle_renew(lock.now, hold_key);
     assert_eq!(lock.actions(), ["renew #1"]);
     lock.refuse("acquire #2", StoreErrorKind::Unavailable);
     lock.answer("renew #1", renewed(10));

@@ -1,4 +1,4 @@
-//! Connections that fail, alone and together, before the real ledger: every wait ends, and nobody else is kept out.
+//! Connections to the real ledger that fail, one or both: every wait ends, and no other process is locked out.
 
 use crate::ledger::{Limits, Record};
 use crate::time::{Now, WallTime};
@@ -11,7 +11,7 @@ enum Fate {
     Answered,
     /// The connection cannot be opened.
     Refused,
-    /// It never arrives, and nobody says so.
+    /// It never arrives, and there is no error.
     Lost,
     /// It is executed, and the answer never comes.
     Unanswered,
@@ -20,14 +20,14 @@ enum Fate {
 const FAILURES: [Fate; 3] = [Fate::Refused, Fate::Lost, Fate::Unanswered];
 
 /// What becomes of requests of this kind on this connection.
-type Network = Box<dyn Fn(&Op, Lane) -> Fate>;
+type Network = Box<dyn Fn(&Op, ConnectionKind) -> Fate>;
 
-/// A process before the store.
+/// A process and its connections.
 struct Peer {
     machine: Machine,
     network: Network,
-    /// Answers under way, with the moment when they come.
-    answers: Vec<(Moment, Errand, Result<Reply, StoreError>)>,
+    /// Answers under way, and when they arrive.
+    answers: Vec<(Moment, RequestContext, Result<Reply, StoreError>)>,
     sent: Vec<String>,
 }
 
@@ -43,8 +43,8 @@ const BOB: usize = 1;
 
 impl World {
     fn new() -> Self {
-        let peer = |bits| {
-            let client = Client::new(ClientId::from_random(bits), Who::default());
+        let peer = |client| {
+            let client = Client::new(client, Who::default());
             Peer {
                 machine: Machine::new(Arc::new(Settings::default()), client, 1),
                 network: Box::new(|_, _| Fate::Answered),
@@ -52,31 +52,36 @@ impl World {
                 sent: Vec::new(),
             }
         };
-        Self { now: Moment::ZERO + millis(60_000), record: Record::default(), peers: [peer(1), peer(2)], latency: 1 }
+        Self {
+            now: Moment::ZERO + millis(60_000),
+            record: Record::default(),
+            peers: [peer(client()), peer(ClientId::from_random(2))],
+            latency: 1,
+        }
     }
 
-    fn network(&mut self, peer: usize, network: impl Fn(&Op, Lane) -> Fate + 'static) {
+    fn network(&mut self, peer: usize, network: impl Fn(&Op, ConnectionKind) -> Fate + 'static) {
         self.peers[peer].network = Box::new(network);
     }
 
-    fn ask(&mut self, peer: usize, ask: Ask) -> Slip {
-        let slip = self.peers[peer].machine.handle_ask(self.now, ask);
+    fn ask(&mut self, peer: usize, ask: Ask) -> WaiterId {
+        let waiter = self.peers[peer].machine.handle_ask(self.now, ask);
         self.send(peer);
-        slip
+        waiter
     }
 
-    /// Asks, and has the lock a moment later.
-    fn hold(&mut self, peer: usize, ask: Ask) -> Grip {
-        let slip = self.ask(peer, ask);
+    /// Asks, and is granted the lock a moment later.
+    fn hold(&mut self, peer: usize, ask: Ask) -> HoldKey {
+        let waiter = self.ask(peer, ask);
         self.wait(50);
-        match self.peers[peer].machine.pick(self.now, slip) {
-            Some(Outcome::Granted { grip, .. }) => grip,
+        match self.peers[peer].machine.take_outcome(self.now, waiter) {
+            Some(WaitOutcome::Granted { hold_key, .. }) => hold_key,
             other => panic!("not granted but {other:?}"),
         }
     }
 
-    fn release(&mut self, peer: usize, grip: Grip) {
-        drop(self.peers[peer].machine.handle_release(self.now, grip, false));
+    fn release(&mut self, peer: usize, hold_key: HoldKey) {
+        drop(self.peers[peer].machine.handle_release(self.now, hold_key, false));
         self.send(peer);
     }
 
@@ -99,8 +104,8 @@ impl World {
     fn send(&mut self, peer: usize) {
         let store = STORE + self.now.millis();
         while let Some(action) = self.peers[peer].machine.poll_action(self.now, || LeaseTime::from_millis(store)) {
-            let Action { errand, op, lane } = action;
-            let fate = (self.peers[peer].network)(&op, lane);
+            let Action { context, op, connection } = action;
+            let fate = (self.peers[peer].network)(&op, connection);
             let silent = || Err(StoreError::unknown("no answer in time"));
             let refused = || Err(StoreError::not_executed(StoreErrorKind::Unavailable, "connection refused"));
             let (after, result) = match fate {
@@ -114,7 +119,7 @@ impl World {
             };
             let peer = &mut self.peers[peer];
             peer.sent.push(words(&op));
-            peer.answers.push((self.now + millis(after), errand, result));
+            peer.answers.push((self.now + millis(after), context, result));
         }
         while self.peers[peer].machine.poll_event().is_some() {}
     }
@@ -136,7 +141,7 @@ impl World {
             self.now = self.now.max(at);
             let due = self.peers[peer].answers.iter().position(|(at, ..)| *at <= self.now);
             match due.map(|due| self.peers[peer].answers.remove(due)) {
-                Some((_, errand, result)) => self.peers[peer].machine.handle_reply(self.now, errand, result),
+                Some((_, context, result)) => self.peers[peer].machine.handle_reply(self.now, context, result),
                 None => self.peers[peer].machine.handle_timeout(self.now),
             }
             self.send(peer);
@@ -144,44 +149,44 @@ impl World {
         self.now = target;
     }
 
-    /// The outcome of a slip in words, and after how long it came; `waits` if it does not come.
-    fn outcome(&mut self, peer: usize, slip: Slip, within: u64) -> (String, u64) {
+    /// The outcome of a waiter in words, and after how long it came; `waits` if it does not come.
+    fn outcome(&mut self, peer: usize, waiter: WaiterId, within: u64) -> (String, u64) {
         for waited in (0..within).step_by(50) {
-            let came = match self.peers[peer].machine.pick(self.now, slip) {
+            let came = match self.peers[peer].machine.take_outcome(self.now, waiter) {
                 None => {
                     self.wait(50);
                     continue;
                 }
-                Some(Outcome::Granted { .. }) => "granted".to_owned(),
-                Some(Outcome::Done) => "done".to_owned(),
-                Some(Outcome::Failed(why)) => told(&why).split(':').next().unwrap_or_default().to_owned(),
+                Some(WaitOutcome::Granted { .. }) => "granted".to_owned(),
+                Some(WaitOutcome::Done) => "done".to_owned(),
+                Some(WaitOutcome::Failed(failure)) => told(&failure).split(':').next().unwrap_or_default().to_owned(),
             };
             return (came, waited);
         }
         ("waits".to_owned(), within)
     }
 
-    /// Whether the lock could be had at once.
+    /// Whether the lock is free.
     fn is_free(&mut self, peer: usize) -> bool {
-        let slip = self.ask(peer, Ask { patience: Patience::Try, ..writer() });
+        let waiter = self.ask(peer, Ask { patience: Patience::Try, ..writer() });
         self.wait(10);
-        match self.peers[peer].machine.pick(self.now, slip) {
-            Some(Outcome::Granted { grip, .. }) => {
-                self.release(peer, grip);
+        match self.peers[peer].machine.take_outcome(self.now, waiter) {
+            Some(WaitOutcome::Granted { hold_key, .. }) => {
+                self.release(peer, hold_key);
                 self.wait(10);
                 true
             }
-            Some(Outcome::Failed(_)) => false,
+            Some(WaitOutcome::Failed(_)) => false,
             other => panic!("{other:?}"),
         }
     }
 }
 
-fn on(lane: Lane) -> bool {
-    lane == Lane::Renewals
+fn on(connection: ConnectionKind) -> bool {
+    connection == ConnectionKind::Renewals
 }
 
-/// Within this after the last answer: half a window until the next heartbeat, and the patience with a store.
+/// How long after the last answer a wait may last: half a window until the next heartbeat, and `unavailable_after`.
 const BOUND: u64 = 11_100;
 
 #[test]
@@ -190,10 +195,10 @@ fn a_waiter_whose_heartbeats_fail_gets_unavailable() {
         for ask in [writer(), fair(), reader(), fixed()] {
             let mut world = World::new();
             world.hold(BOB, writer());
-            let slip = world.ask(ANN, ask);
+            let waiter = world.ask(ANN, ask);
             world.wait(500);
-            world.network(ANN, move |_, lane| if on(lane) { failure } else { Fate::Answered });
-            let (told, after) = world.outcome(ANN, slip, 60_000);
+            world.network(ANN, move |_, connection| if on(connection) { failure } else { Fate::Answered });
+            let (told, after) = world.outcome(ANN, waiter, 60_000);
             assert_eq!(told, "store", "{failure:?} after {after} ms");
             assert!((9_000..BOUND).contains(&after), "{failure:?} after {after} ms");
         }
@@ -207,11 +212,11 @@ fn a_waiter_whose_store_dies_gets_unavailable_whatever_its_wait() {
             let mut world = World::new();
             world.hold(BOB, writer());
             let until = world.now + Duration::from_millis(wait);
-            let slip = world.ask(ANN, Ask { until, ..writer() });
+            let waiter = world.ask(ANN, Ask { until, ..writer() });
             world.wait(500);
             world.network(ANN, move |_, _| failure);
             world.network(BOB, move |_, _| failure);
-            let (told, after) = world.outcome(ANN, slip, 60_000);
+            let (told, after) = world.outcome(ANN, waiter, 60_000);
             assert_eq!(told, "store", "{failure:?} after {after} ms of {wait}");
             assert!(after < BOUND, "{failure:?} after {after} ms");
         }
@@ -223,11 +228,11 @@ fn a_wait_that_ends_soon_after_an_answer_names_the_holder() {
     let mut world = World::new();
     world.hold(BOB, writer());
     let until = world.now + millis(3_300);
-    let slip = world.ask(ANN, Ask { until, ..writer() });
+    let waiter = world.ask(ANN, Ask { until, ..writer() });
     // One heartbeat is lost, and that is not yet known.
     world.wait(2_800);
     world.network(ANN, |_, _| Fate::Lost);
-    assert_eq!(world.outcome(ANN, slip, 10_000).0, "timeout");
+    assert_eq!(world.outcome(ANN, waiter, 10_000).0, "timeout");
 }
 
 #[test]
@@ -235,30 +240,29 @@ fn a_wait_that_ends_while_heartbeats_are_unanswered_is_told_about_the_store() {
     let mut world = World::new();
     world.hold(BOB, writer());
     let until = world.now + millis(5_300);
-    let slip = world.ask(ANN, Ask { until, ..writer() });
+    let waiter = world.ask(ANN, Ask { until, ..writer() });
     world.wait(3_100);
     // No request has failed yet when the wait ends; none was answered for two seconds.
     world.network(ANN, |_, _| Fate::Lost);
-    assert_eq!(world.outcome(ANN, slip, 10_000).0, "store");
+    assert_eq!(world.outcome(ANN, waiter, 10_000).0, "store");
 }
 
 #[test]
 fn a_store_that_comes_back_in_time_finds_the_waiter_in_its_place() {
     for failure in FAILURES {
         let mut world = World::new();
-        let grip = world.hold(BOB, writer());
-        let slip = world.ask(ANN, writer());
+        let hold_key = world.hold(BOB, writer());
+        let waiter = world.ask(ANN, writer());
         world.wait(500);
         world.network(ANN, move |_, _| failure);
         world.wait(8_000);
         world.network(ANN, |_, _| Fate::Answered);
         world.wait(12_000);
-        assert!(world.peers[ANN].machine.pick(world.now, slip).is_none(), "{failure:?}: it waits as before");
+        assert!(world.peers[ANN].machine.take_outcome(world.now, waiter).is_none(), "{failure:?}: it waits as before");
         let claims = world.peers[ANN].sent.iter().filter(|words| !words.starts_with("heartbeat")).collect::<Vec<_>>();
-        let kept = matches!(&claims[..], [only] if only.starts_with("acquire "));
-        assert!(kept, "{failure:?}: the place is given up or taken again: {claims:?}");
-        world.release(BOB, grip);
-        assert_eq!(world.outcome(ANN, slip, 1_000).0, "granted", "{failure:?}");
+        assert_eq!(claims, ["acquire #1"], "{failure:?}: the place is neither given up nor taken again");
+        world.release(BOB, hold_key);
+        assert_eq!(world.outcome(ANN, waiter, 1_000).0, "granted", "{failure:?}");
     }
 }
 
@@ -266,12 +270,12 @@ fn a_store_that_comes_back_in_time_finds_the_waiter_in_its_place() {
 fn a_confirmation_whose_connection_fails_ends_by_a_grant_on_the_other() {
     for failure in FAILURES {
         let mut world = World::new();
-        let grip = world.hold(BOB, writer());
-        let slip = world.ask(ANN, fixed());
+        let hold_key = world.hold(BOB, writer());
+        let waiter = world.ask(ANN, fixed());
         world.wait(500);
-        world.network(ANN, move |_, lane| if on(lane) { failure } else { Fate::Answered });
-        world.release(BOB, grip);
-        let (told, after) = world.outcome(ANN, slip, 60_000);
+        world.network(ANN, move |_, connection| if on(connection) { failure } else { Fate::Answered });
+        world.release(BOB, hold_key);
+        let (told, after) = world.outcome(ANN, waiter, 60_000);
         assert_eq!(told, "granted", "{failure:?} after {after} ms");
         assert!(after < 5_000, "{failure:?} after {after} ms");
     }
@@ -281,17 +285,17 @@ fn a_confirmation_whose_connection_fails_ends_by_a_grant_on_the_other() {
 fn confirmations_that_always_fail_become_an_error_and_leave_the_lock_free() {
     for failure in FAILURES {
         let mut world = World::new();
-        let grip = world.hold(BOB, writer());
-        let slip = world.ask(ANN, fixed());
+        let hold_key = world.hold(BOB, writer());
+        let waiter = world.ask(ANN, fixed());
         world.wait(500);
         // Renewals and releases fail on every connection; claims and heartbeats are answered.
         world.network(ANN, move |op, _| match op {
             Op::Renew(_) | Op::Release(_) => failure,
             _ => Fate::Answered,
         });
-        world.release(BOB, grip);
-        let (told, after) = world.outcome(ANN, slip, 120_000);
-        // Who waits long enough for an answer finds the grant ended, by its window or its release, and is given the whole lease anew.
+        world.release(BOB, hold_key);
+        let (told, after) = world.outcome(ANN, waiter, 120_000);
+        // A waiter that waits long enough finds that its grant has ended, by its window or by its release, and is granted a full lease.
         let right = if failure == Fate::Refused { "store" } else { "granted" };
         assert_eq!(told, right, "{failure:?} after {after} ms");
         assert!(after < 13_000, "{failure:?} after {after} ms");
@@ -310,17 +314,20 @@ fn claims_that_fail_become_an_error_although_heartbeats_are_answered() {
         world.hold(BOB, writer());
         let queued = world.ask(ANN, fair());
         world.wait(500);
-        world.network(ANN, move |_, lane| if on(lane) { Fate::Answered } else { failure });
-        let slip = world.ask(ANN, fair());
-        let (told, after) = world.outcome(ANN, slip, 60_000);
+        world.network(ANN, move |_, connection| if on(connection) { Fate::Answered } else { failure });
+        let waiter = world.ask(ANN, fair());
+        let (told, after) = world.outcome(ANN, waiter, 60_000);
         assert_eq!(told, "store", "{failure:?} after {after} ms");
         assert!((9_000..BOUND).contains(&after), "{failure:?} after {after} ms");
-        assert!(world.peers[ANN].machine.pick(world.now, queued).is_none(), "{failure:?}: the other's wait goes on");
+        assert!(
+            world.peers[ANN].machine.take_outcome(world.now, queued).is_none(),
+            "{failure:?}: the other's wait goes on"
+        );
     }
 }
 
 #[test]
-fn whoever_waits_for_a_pause_that_anothers_grant_ends_is_not_forgotten() {
+fn waiter_claims_when_the_grant_of_another_ends_its_pause() {
     let mut lock = Lock::new();
     let (first, second) = (lock.ask(Ask { fair: true, ..fixed() }), lock.ask(writer()));
     assert_eq!(lock.actions(), ["acquire #1", "acquire #2"]);
@@ -339,9 +346,12 @@ fn whoever_waits_for_a_pause_that_anothers_grant_ends_is_not_forgotten() {
 fn a_release_goes_by_the_connection_that_works() {
     for renewals_fail in [true, false] {
         let mut world = World::new();
-        let grip = world.hold(ANN, writer());
-        world.network(ANN, move |_, lane| if on(lane) == renewals_fail { Fate::Refused } else { Fate::Answered });
-        world.release(ANN, grip);
+        let hold_key = world.hold(ANN, writer());
+        world.network(
+            ANN,
+            move |_, connection| if on(connection) == renewals_fail { Fate::Refused } else { Fate::Answered },
+        );
+        world.release(ANN, hold_key);
         world.wait(500);
         assert!(world.is_free(BOB));
     }
@@ -351,8 +361,8 @@ fn a_release_goes_by_the_connection_that_works() {
 fn claims_that_are_answered_too_late_for_their_lease_become_an_error() {
     let mut world = World::new();
     world.latency = 1_200;
-    let slip = world.ask(ANN, Ask { terms: terms(RenewalPolicy::default(), 1_000), ..writer() });
-    let (told, after) = world.outcome(ANN, slip, 60_000);
+    let waiter = world.ask(ANN, Ask { terms: terms(RenewalPolicy::default(), 1_000), ..writer() });
+    let (told, after) = world.outcome(ANN, waiter, 60_000);
     assert_eq!(told, "store", "after {after} ms");
     assert!(after < BOUND + 1_200, "after {after} ms");
 }
@@ -360,7 +370,7 @@ fn claims_that_are_answered_too_late_for_their_lease_become_an_error() {
 #[test]
 fn claims_that_always_arrive_too_late_become_an_error() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
+    let waiter = lock.ask(writer());
     while lock.ready().is_empty() {
         for action in lock.actions() {
             let late = Refusal::Late { now: LeaseTime::from_millis(STORE + lock.now.millis() + 3_000) };
@@ -369,34 +379,34 @@ fn claims_that_always_arrive_too_late_become_an_error() {
         lock.wait(10);
         assert!(lock.now.millis() < 15_000, "nobody is told");
     }
-    assert!(lock.pick(slip).starts_with("store: "));
+    assert!(lock.pick(waiter).starts_with("store: "));
 }
 
 #[test]
 fn an_inbox_that_comes_and_goes_does_not_hide_that_claims_fail() {
     let mut world = World::new();
     world.network(ANN, |_, _| Fate::Refused);
-    let slip = world.ask(ANN, writer());
+    let waiter = world.ask(ANN, writer());
     for round in 0..120 {
         world.wait(100);
         let now = world.now;
         world.peers[ANN].machine.handle_inbox(now, round % 2 == 1);
         world.send(ANN);
     }
-    assert!(world.outcome(ANN, slip, 100).0 == "store", "an inbox proves nothing about claims");
+    assert!(world.outcome(ANN, waiter, 100).0 == "store", "an inbox proves nothing about claims");
 }
 
 #[test]
 fn an_upgrade_whose_store_dies_ends_by_an_error() {
     for failure in FAILURES {
         let mut world = World::new();
-        let grip = world.hold(ANN, reader());
+        let hold_key = world.hold(ANN, reader());
         world.hold(BOB, reader());
-        let slip = world.peers[ANN].machine.handle_upgrade(world.now, grip, Patience::Queue, None);
+        let waiter = world.peers[ANN].machine.handle_upgrade(world.now, hold_key, Patience::Queue, None);
         world.send(ANN);
         world.wait(500);
         world.network(ANN, move |_, _| failure);
-        let (told, after) = world.outcome(ANN, slip, 60_000);
+        let (told, after) = world.outcome(ANN, waiter, 60_000);
         assert_eq!(told, "store", "{failure:?} after {after} ms");
         assert!(after < BOUND + 2_000, "{failure:?} after {after} ms");
     }
@@ -405,17 +415,17 @@ fn an_upgrade_whose_store_dies_ends_by_an_error() {
 #[test]
 fn a_try_that_is_queued_is_an_error_of_the_store() {
     let mut lock = Lock::new();
-    let slip = lock.ask(Ask { patience: Patience::Try, ..writer() });
+    let waiter = lock.ask(Ask { patience: Patience::Try, ..writer() });
     lock.actions();
     lock.answer("try #1", queued(10));
-    assert!(lock.pick(slip).starts_with("store: "), "nobody waits for what was not to be waited for");
+    assert!(lock.pick(waiter).starts_with("store: "), "nobody waits for what was not to be waited for");
     assert_eq!(lock.actions(), ["release #1"]);
     lock.answer("release #1", parted(Parted::Place));
     assert!(lock.is_at_rest());
 }
 
 #[test]
-fn a_store_that_failed_somebody_else_gets_its_whole_patience_anew() {
+fn new_waiter_does_not_suffer_from_earlier_failures() {
     let mut world = World::new();
     world.network(ANN, |_, _| Fate::Refused);
     let first = world.ask(ANN, writer());
@@ -423,8 +433,8 @@ fn a_store_that_failed_somebody_else_gets_its_whole_patience_anew() {
     let now = world.now;
     world.peers[ANN].machine.handle_cancel(now, first);
     world.wait(20_000);
-    let slip = world.ask(ANN, writer());
-    let (told, after) = world.outcome(ANN, slip, 60_000);
+    let waiter = world.ask(ANN, writer());
+    let (told, after) = world.outcome(ANN, waiter, 60_000);
     assert_eq!(told, "store");
     assert!((9_900..BOUND).contains(&after), "after {after} ms");
 }

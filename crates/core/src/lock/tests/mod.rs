@@ -1,23 +1,23 @@
 //! Scripted stories of one lock machine in virtual time: the test plays the store, the caller and the clock.
 //!
-//! Actions are told in words, `acquire #1`, `release #1 again #2`, and answered by naming them. `#n` is a claim's number.
+//! Actions are written as words, `acquire #1`, `release #1 again #2`, and answered by naming them. `#n` is the number of a claim.
 
+mod batches;
 mod cancels;
 mod claims;
 mod closing;
 mod failures;
 mod holds;
+mod idle;
+mod in_flight;
 mod liveness;
 mod passing;
 mod pushes;
-mod quiet;
 mod regains;
 mod revoked;
-mod rounds;
-mod rush;
 mod signals;
 mod table;
-mod turns;
+mod ticks;
 mod upgrades;
 
 use std::sync::Arc;
@@ -26,18 +26,21 @@ use std::time::Duration;
 use super::*;
 use crate::holder::{ClientId, HolderId, Who};
 use crate::lease::Lease;
-use crate::op::{Claim, Downgraded, Grant, Line, News, Op, Parted, Queued, Refusal, Release, ReleaseReply};
-use crate::op::{Renewal, Standing, Verdict};
+use crate::mode::Mode;
+use crate::op::{
+    Body, Claim, Downgraded, Grant, Line, News, Op, Parted, Patience, Queued, Refusal, Release, ReleaseReply,
+};
+use crate::op::{Renewal, Reply, Standing, Verdict};
 use crate::renewal::{RenewalPolicy, Terms};
-use crate::store::StoreErrorKind;
-use crate::time::RunId;
+use crate::store::{StoreError, StoreErrorKind};
+use crate::time::{LeaseTime, RunId};
 use crate::token::Stamp;
 
 const LEASE: u64 = 30_000;
-/// The store's clock shows this when the client's shows nothing.
+/// What the clock of the store shows when the client's shows zero.
 const STORE: u64 = 1_000_000;
 const RUN: RunId = RunId(1);
-/// Of the watchdog.
+/// The period of the watchdog.
 const PERIOD: u64 = 5_000;
 
 /// A machine and everything around it.
@@ -45,8 +48,8 @@ struct Lock {
     machine: Machine,
     now: Moment,
     run: RunId,
-    out: Vec<(String, Errand)>,
-    lost: Vec<Grip>,
+    out: Vec<(String, RequestContext)>,
+    lost: Vec<HoldKey>,
     told: Vec<Event>,
 }
 
@@ -62,30 +65,30 @@ impl Lock {
     }
 
     /// A machine whose first ask is granted at once.
-    fn held(ask: Ask) -> (Self, Grip) {
+    fn held(ask: Ask) -> (Self, HoldKey) {
         let mut lock = Self::new();
-        let grip = lock.hold(ask, 10);
-        (lock, grip)
+        let hold_key = lock.hold(ask, 10);
+        (lock, hold_key)
     }
 
     /// Asks and is granted at once, by an answer with this stamp.
-    fn hold(&mut self, ask: Ask, stamp: u64) -> Grip {
-        let slip = self.ask(ask);
+    fn hold(&mut self, ask: Ask, stamp: u64) -> HoldKey {
+        let waiter = self.ask(ask);
         let action = self.action();
         self.answer(&action, granted(stamp));
-        self.grip(slip)
+        self.hold_key(waiter)
     }
 
     /// A machine with one claim in the store's queue.
-    fn queued(ask: Ask) -> (Self, Slip) {
+    fn queued(ask: Ask) -> (Self, WaiterId) {
         let mut lock = Self::new();
-        let slip = lock.ask(ask);
+        let waiter = lock.ask(ask);
         assert_eq!(lock.action(), "acquire #1");
         lock.answer("acquire #1", queued(10));
-        (lock, slip)
+        (lock, waiter)
     }
 
-    fn ask(&mut self, ask: Ask) -> Slip {
+    fn ask(&mut self, ask: Ask) -> WaiterId {
         self.machine.handle_ask(self.now, ask)
     }
 
@@ -95,24 +98,24 @@ impl Lock {
         let Some(action) = self.machine.poll_action(self.now, || LeaseTime::from_millis(store)) else {
             return "nothing".into();
         };
-        // Nothing is kept here: it is due as soon as it is told.
-        if matches!(action.errand, Errand::Renew { due, .. } if due > self.now) {
-            self.machine.handle_due(&action.errand);
+        // Nothing is kept here: every renewal is due at once.
+        if matches!(action.context, RequestContext::Renew { due, .. } if due > self.now) {
+            self.machine.handle_due(&action.context);
         }
         let words = words(&action.op);
-        self.out.push((words.clone(), action.errand));
+        self.out.push((words.clone(), action.context));
         words
     }
 
     /// The next action, a renewal that is kept until it is due.
-    fn kept(&mut self) -> Errand {
-        self.machine.poll_action(self.now, || LeaseTime::ZERO).expect("an action").errand
+    fn kept(&mut self) -> RequestContext {
+        self.machine.poll_action(self.now, || LeaseTime::ZERO).expect("an action").context
     }
 
-    /// The next action, a renewal: when the lease was last started, as it says, by the store's clock. 0 says nothing.
+    /// The next action, a renewal: when its latest start of the lease was, by the clock of the store; 0 if it names none.
     fn started(&mut self) -> u64 {
         let action = self.machine.poll_action(self.now, || LeaseTime::ZERO).expect("an action");
-        self.out.push((words(&action.op), action.errand));
+        self.out.push((words(&action.op), action.context));
         match action.op {
             Op::Renew(renew) => renew.started.millis().saturating_sub(STORE),
             other => panic!("not a renewal but {other:?}"),
@@ -144,8 +147,8 @@ impl Lock {
     fn come_back(&mut self, words: &str, result: Result<Reply, StoreError>) {
         let at = self.out.iter().position(|(sent, _)| sent == words);
         let at = at.unwrap_or_else(|| panic!("{words:?} was not sent; out are {:?}", self.out));
-        let (_, errand) = self.out.remove(at);
-        self.machine.handle_reply(self.now, errand, result);
+        let (_, context) = self.out.remove(at);
+        self.machine.handle_reply(self.now, context, result);
     }
 
     fn push(&mut self, ordinal: u64, stamp: u64) {
@@ -190,36 +193,36 @@ impl Lock {
         self.now = self.now + Duration::from_millis(millis);
     }
 
-    /// The outcome of a slip in words, or `waits`.
-    fn pick(&mut self, slip: Slip) -> String {
-        match self.machine.pick(self.now, slip) {
+    /// The outcome of a waiter in words, or `waits`.
+    fn pick(&mut self, waiter: WaiterId) -> String {
+        match self.machine.take_outcome(self.now, waiter) {
             None => "waits".into(),
-            Some(Outcome::Granted { token, .. }) => format!("granted {}.{}", token.stamp().micros(), token.local()),
-            Some(Outcome::Done) => "done".into(),
-            Some(Outcome::Failed(why)) => told(&why),
+            Some(WaitOutcome::Granted { token, .. }) => format!("granted {}.{}", token.stamp().micros(), token.local()),
+            Some(WaitOutcome::Done) => "done".into(),
+            Some(WaitOutcome::Failed(failure)) => told(&failure),
         }
     }
 
-    /// The grip of a slip that must be granted by now.
-    fn grip(&mut self, slip: Slip) -> Grip {
-        match self.machine.pick(self.now, slip) {
-            Some(Outcome::Granted { grip, .. }) => grip,
+    /// The hold of a waiter that must be granted by now.
+    fn hold_key(&mut self, waiter: WaiterId) -> HoldKey {
+        match self.machine.take_outcome(self.now, waiter) {
+            Some(WaitOutcome::Granted { hold_key, .. }) => hold_key,
             other => panic!("not granted but {other:?}"),
         }
     }
 
-    fn cancel(&mut self, slip: Slip) {
-        self.machine.handle_cancel(self.now, slip);
+    fn cancel(&mut self, waiter: WaiterId) {
+        self.machine.handle_cancel(self.now, waiter);
     }
 
     /// Drops a guard.
-    fn release(&mut self, grip: Grip) {
-        drop(self.machine.handle_release(self.now, grip, false));
+    fn release(&mut self, hold_key: HoldKey) {
+        drop(self.machine.handle_release(self.now, hold_key, false));
     }
 
     /// How a hold stands, in words.
-    fn state(&self, grip: Grip) -> String {
-        match self.machine.state(self.now, grip) {
+    fn state(&self, hold_key: HoldKey) -> String {
+        match self.machine.state(self.now, hold_key) {
             None => "released".into(),
             Some(HoldState::Held { until }) => format!("held to {}", until.millis()),
             Some(HoldState::Uncertain { until }) => format!("uncertain to {}", until.millis()),
@@ -227,13 +230,13 @@ impl Lock {
         }
     }
 
-    /// Everybody whose slip became ready since the last look.
-    fn ready(&mut self) -> Vec<Slip> {
+    /// The waiters that became ready since the last call.
+    fn ready(&mut self) -> Vec<WaiterId> {
         let mut ready = Vec::new();
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Ready(slip) => ready.push(slip),
-                Event::Lost(lost) => self.lost.push(lost.grip),
+                Event::Ready(waiter) => ready.push(waiter),
+                Event::Lost(lost) => self.lost.push(lost.hold_key),
                 Event::Renewed { .. } | Event::RenewalFailed(_) | Event::Uncertain { .. } => {}
                 other => self.told.push(other),
             }
@@ -241,22 +244,22 @@ impl Lock {
         ready
     }
 
-    /// Every guard that was told of a loss since the last look.
-    fn losses(&mut self) -> Vec<Grip> {
+    /// The holds that were lost since the last call.
+    fn losses(&mut self) -> Vec<HoldKey> {
         self.ready();
         std::mem::take(&mut self.lost)
     }
 
-    /// What was found and recovered since the last look, in words.
+    /// What was found and recovered since the last call, in words.
     fn news(&mut self) -> Vec<String> {
         self.ready();
         let told = std::mem::take(&mut self.told);
         told.iter().map(event_words).collect()
     }
 
-    /// The watchdog makes its round.
-    fn round(&mut self) -> Tally {
-        self.machine.handle_round(self.now, millis(PERIOD))
+    /// The watchdog ticks.
+    fn tick(&mut self) -> Tally {
+        self.machine.handle_tick(self.now, millis(PERIOD))
     }
 
     /// Nothing is to be sent, nothing is under way, nobody waits.
@@ -270,7 +273,7 @@ fn ordinal(id: HolderId) -> u64 {
     client().ordinal(id.number)
 }
 
-/// What a push names that claim by.
+/// The number by which a push names that claim.
 fn number(ordinal: u64) -> u64 {
     client().holder(ordinal).number
 }
@@ -312,16 +315,16 @@ fn event_words(event: &Event) -> String {
     }
 }
 
-fn told(why: &Why) -> String {
-    match why {
-        Why::Timeout(_) => "timeout".into(),
-        Why::Busy(_) => "busy".into(),
-        Why::WouldDeadlock => "would deadlock".into(),
-        Why::TooDeep => "too deep".into(),
-        Why::Refused(refusal) => format!("refused: {refusal}"),
-        Why::Store(error) => format!("store: {error}"),
-        Why::Lost(reason) => format!("lost: {reason}"),
-        Why::Closed => "closed".into(),
+fn told(failure: &Failure) -> String {
+    match failure {
+        Failure::Timeout(_) => "timeout".into(),
+        Failure::Busy(_) => "busy".into(),
+        Failure::WouldDeadlock => "would deadlock".into(),
+        Failure::TooDeep => "too deep".into(),
+        Failure::Refused(refusal) => format!("refused: {refusal}"),
+        Failure::Store(error) => format!("store: {error}"),
+        Failure::Lost(reason) => format!("lost: {reason}"),
+        Failure::Closed => "closed".into(),
     }
 }
 
@@ -344,7 +347,7 @@ fn writer() -> Ask {
         owner: None,
         reentrant: false,
         terms: terms(RenewalPolicy::default(), LEASE),
-        vigil: None,
+        limits: None,
         recovery: Recovery::Notify,
     }
 }
@@ -361,8 +364,8 @@ fn owned(owner: u64) -> Ask {
     Ask { owner: Some(OwnerId::new(owner)), reentrant: true, ..writer() }
 }
 
-fn watched(vigil: Vigil) -> Ask {
-    Ask { vigil: vigil.shared(), ..writer() }
+fn watched(limits: HoldLimits) -> Ask {
+    Ask { limits: limits.shared(), ..writer() }
 }
 
 fn fixed() -> Ask {

@@ -1,4 +1,4 @@
-//! A lost hold that is taken again: only with the store's proof, under a new token, and never against anybody's will.
+//! A lost hold that is taken again: only with proof from the store, under a new token, and never after somebody ended it on purpose.
 
 use super::*;
 
@@ -11,13 +11,13 @@ fn overtaken(last: u64) -> Verdict {
 }
 
 /// A hold whose lease ran out, with its attempt under way.
-fn lapsed() -> (Lock, Grip) {
-    let (mut lock, grip) = Lock::held(stubborn());
+fn lapsed() -> (Lock, HoldKey) {
+    let (mut lock, hold_key) = Lock::held(stubborn());
     lock.pause(LEASE);
     lock.machine.handle_timeout(lock.now);
-    assert_eq!(lock.losses(), [grip], "told all the same");
+    assert_eq!(lock.losses(), [hold_key], "told all the same");
     assert_eq!(lock.actions(), ["release #1 again #2"]);
-    (lock, grip)
+    (lock, hold_key)
 }
 
 #[test]
@@ -31,23 +31,23 @@ fn the_claim_names_the_stamp_that_must_be_the_last() {
 }
 
 #[test]
-fn with_proof_it_is_held_again_under_a_new_token() {
-    let (mut lock, grip) = lapsed();
-    let given = lock.machine.token(grip).unwrap();
+fn lapsed_hold_is_taken_again_with_proof_under_a_new_token() {
+    let (mut lock, hold_key) = lapsed();
+    let given = lock.machine.token(hold_key).unwrap();
     lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
-    assert_eq!(lock.state(grip), "held to 59698");
+    assert_eq!(lock.state(hold_key), "held to 59698");
     assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire worked under 77"]);
-    let now = lock.machine.token(grip).unwrap();
-    assert!(now > given && lock.machine.belongs(grip, given) && lock.machine.belongs(grip, now));
+    let now = lock.machine.token(hold_key).unwrap();
+    assert!(now > given && lock.machine.belongs(hold_key, given) && lock.machine.belongs(hold_key, now));
     lock.wait(10_000);
     assert_eq!(lock.actions(), ["renew #2"], "kept like any other");
     lock.answer("renew #2", renewed(77));
-    lock.release(grip);
+    lock.release(hold_key);
     assert_eq!(lock.actions(), ["release #2"]);
 }
 
 #[test]
-fn without_proof_it_stays_lost() {
+fn lapsed_hold_stays_lost_without_proof() {
     let revoked = Verdict::Refused(Refusal::Revoked { reason: "asked".into() });
     let ran_out = "lost: the lease ran out before it was renewed";
     for (verdict, reason) in [
@@ -56,19 +56,19 @@ fn without_proof_it_stays_lost() {
         (Verdict::Busy(None), ran_out),
         (revoked, "lost: revoked: asked"),
     ] {
-        let (mut lock, grip) = lapsed();
+        let (mut lock, hold_key) = lapsed();
         lock.answer("release #1 again #2", again(verdict));
-        assert_eq!(lock.state(grip), reason);
+        assert_eq!(lock.state(hold_key), reason);
         assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire failed under 10"]);
         lock.wait(60_000);
-        lock.release(grip);
+        lock.release(hold_key);
         assert_eq!(lock.actions(), ["release #1"]);
     }
 }
 
 #[test]
 fn a_silent_store_is_asked_again_for_a_lease_and_with_the_same_id() {
-    let (mut lock, grip) = lapsed();
+    let (mut lock, hold_key) = lapsed();
     lock.lose_answer("release #1 again #2");
     let mut asked = 0;
     for _ in 0..80 {
@@ -80,44 +80,44 @@ fn a_silent_store_is_asked_again_for_a_lease_and_with_the_same_id() {
     }
     assert!(asked >= 3, "asked {asked} times");
     assert_eq!(lock.news().last().map(String::as_str), Some("Reacquire failed under 10"));
-    assert!(lock.state(grip).starts_with("lost"));
+    assert!(lock.state(hold_key).starts_with("lost"));
 }
 
 #[test]
 fn an_answer_that_was_lost_is_found_by_asking_again() {
-    let (mut lock, grip) = lapsed();
+    let (mut lock, hold_key) = lapsed();
     lock.lose_answer("release #1 again #2");
     lock.wait(1_000);
     assert_eq!(lock.actions(), ["release #1 again #2"]);
     lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE - 1_000, NOBODY))));
-    assert_eq!(lock.state(grip), "held to 59708", "from the send of the second, by what it leaves");
+    assert_eq!(lock.state(hold_key), "held to 59708", "from the send of the second, by what it leaves");
 }
 
 #[test]
-fn what_happens_to_the_hold_meanwhile_ends_the_attempt() {
-    let ended = |lock: &mut Lock, grip| lock.machine.handle_task_ended(lock.now, grip);
+fn end_of_its_task_or_client_ends_the_attempt_to_take_a_hold_again() {
+    let ended = |lock: &mut Lock, hold_key| lock.machine.handle_task_ended(lock.now, hold_key);
     let closed = |lock: &mut Lock, _| lock.machine.handle_close(lock.now);
-    type Happens<'a> = &'a dyn Fn(&mut Lock, Grip);
+    type Happens<'a> = &'a dyn Fn(&mut Lock, HoldKey);
     let cases: [(Happens<'_>, &str); 2] = [
         (&ended, "lost: the task that it was bound to ended"),
         (&closed, "lost: the lease ran out before it was renewed"),
     ];
     for (happens, state) in cases {
-        let (mut lock, grip) = lapsed();
-        happens(&mut lock, grip);
-        assert_eq!(lock.state(grip), state);
+        let (mut lock, hold_key) = lapsed();
+        happens(&mut lock, hold_key);
+        assert_eq!(lock.state(hold_key), state);
         assert_eq!(lock.news().last().map(String::as_str), Some("Reacquire failed under 10"));
         lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
-        assert_eq!(lock.state(grip), state);
+        assert_eq!(lock.state(hold_key), state);
         assert_eq!(lock.actions(), ["release #2"], "given back");
     }
 }
 
 #[test]
-fn what_is_no_longer_wanted_is_not_asked_for_again() {
-    let (mut lock, grip) = lapsed();
+fn hold_that_is_no_longer_wanted_is_not_taken_again() {
+    let (mut lock, hold_key) = lapsed();
     lock.lose_answer("release #1 again #2");
-    lock.machine.handle_task_ended(lock.now, grip);
+    lock.machine.handle_task_ended(lock.now, hold_key);
     lock.wait(1_000);
     let sent = lock.actions();
     assert!(
@@ -128,33 +128,33 @@ fn what_is_no_longer_wanted_is_not_asked_for_again() {
 
 #[test]
 fn every_token_that_the_guard_was_given_is_its_own() {
-    let (mut lock, grip) = lapsed();
-    let first = lock.machine.token(grip).unwrap();
+    let (mut lock, hold_key) = lapsed();
+    let first = lock.machine.token(hold_key).unwrap();
     lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
-    let second = lock.machine.token(grip).unwrap();
+    let second = lock.machine.token(hold_key).unwrap();
     lock.pause(LEASE);
     lock.machine.handle_timeout(lock.now);
     assert_eq!(lock.actions(), ["release #2 again #3"]);
     lock.answer("release #2 again #3", again(Verdict::Granted(grant(99, LEASE, NOBODY))));
-    let third = lock.machine.token(grip).unwrap();
+    let third = lock.machine.token(hold_key).unwrap();
     assert!(first < second && second < third);
-    assert!([first, second, third].into_iter().all(|token| lock.machine.belongs(grip, token)));
+    assert!([first, second, third].into_iter().all(|token| lock.machine.belongs(hold_key, token)));
 }
 
 #[test]
-fn whoever_gets_the_lock_next_in_this_process_is_not_its_predecessor() {
-    let (mut lock, grip) = Lock::held(stubborn());
-    let before = lock.machine.token(grip).unwrap();
+fn next_local_holder_does_not_own_its_predecessors_token() {
+    let (mut lock, hold_key) = Lock::held(stubborn());
+    let before = lock.machine.token(hold_key).unwrap();
     let next = lock.ask(stubborn());
-    lock.release(grip);
-    let next = lock.grip(next);
+    lock.release(hold_key);
+    let next = lock.hold_key(next);
     assert!(!lock.machine.belongs(next, before) && lock.machine.belongs(next, lock.machine.token(next).unwrap()));
 }
 
 #[test]
 fn renewals_that_are_used_up_stay_used_up() {
     let policy = RenewalPolicy { max_renewals: Some(1), ..RenewalPolicy::default() };
-    let (mut lock, grip) = Lock::held(Ask { terms: terms(policy, LEASE), ..stubborn() });
+    let (mut lock, hold_key) = Lock::held(Ask { terms: terms(policy, LEASE), ..stubborn() });
     lock.pause(LEASE);
     lock.machine.handle_timeout(lock.now);
     assert_eq!(lock.actions(), ["release #1 again #2"], "one is left");
@@ -163,14 +163,14 @@ fn renewals_that_are_used_up_stay_used_up() {
     lock.actions();
     lock.answer("renew #2", renewed(77));
     lock.wait(LEASE);
-    assert_eq!(lock.losses(), [grip, grip]);
+    assert_eq!(lock.losses(), [hold_key, hold_key]);
     assert_eq!(lock.actions().len(), 0, "it was to end");
 }
 
 #[test]
 fn a_guard_that_is_dropped_meanwhile_gives_back_what_comes() {
-    let (mut lock, grip) = lapsed();
-    lock.release(grip);
+    let (mut lock, hold_key) = lapsed();
+    lock.release(hold_key);
     assert_eq!(lock.actions(), ["release #1"]);
     lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
     assert_eq!(lock.actions(), ["release #2"]);
@@ -181,15 +181,15 @@ fn a_guard_that_is_dropped_meanwhile_gives_back_what_comes() {
 
 #[test]
 fn an_answer_later_than_its_lease_is_not_believed() {
-    let (mut lock, grip) = lapsed();
+    let (mut lock, hold_key) = lapsed();
     lock.pause(LEASE);
     lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
-    assert_eq!(lock.state(grip), "lost: the lease ran out before it was renewed");
+    assert_eq!(lock.state(hold_key), "lost: the lease ran out before it was renewed");
     assert_eq!(lock.actions(), ["release #2"]);
 }
 
 #[test]
-fn what_was_revoked_used_up_or_shut_down_is_not_taken_again() {
+fn hold_that_was_revoked_used_up_or_shut_down_is_not_taken_again() {
     let (mut lock, _) = Lock::held(stubborn());
     lock.revoke(1);
     assert_eq!(lock.actions().len(), 0);
@@ -213,12 +213,12 @@ fn a_hold_that_comes_back_after_a_shutdown_is_released() {
 
 #[test]
 fn revocation_that_is_pushed_while_a_hold_is_taken_again_is_left_to_the_store() {
-    let (mut lock, grip) = lapsed();
+    let (mut lock, hold_key) = lapsed();
     lock.push_revoked(1);
     assert_eq!((lock.actions(), lock.news()), (vec![], vec!["found Renewal { overdue: 0ns }".to_owned()]));
     let refused = Verdict::Refused(Refusal::Revoked { reason: "asked".into() });
     lock.answer("release #1 again #2", again(refused));
     assert_eq!(lock.news(), ["Reacquire failed under 10"]);
-    assert!(lock.state(grip).starts_with("lost"));
+    assert!(lock.state(hold_key).starts_with("lost"));
     assert_eq!(lock.actions().len(), 0);
 }

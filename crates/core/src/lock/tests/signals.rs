@@ -1,15 +1,15 @@
-//! What the machine says of a hold besides its outcome: how it came, how late it was renewed, when it became doubtful.
+//! Events of a hold besides its outcome: how it came, how late it was renewed, when it became uncertain.
 
 use super::*;
 
-fn how(lock: &mut Lock, slip: Slip) -> How {
-    match lock.machine.pick(lock.now, slip) {
-        Some(Outcome::Granted { how, .. }) => how,
+fn how(lock: &mut Lock, waiter: WaiterId) -> How {
+    match lock.machine.take_outcome(lock.now, waiter) {
+        Some(WaitOutcome::Granted { how, .. }) => how,
         other => panic!("not granted but {other:?}"),
     }
 }
 
-/// The events since the last look, in words.
+/// The events since the last call, in words.
 fn events(lock: &mut Lock) -> Vec<String> {
     let words = |event| match event {
         Event::Lost(lost) => Some(format!("lost {}: {}", lost.token.stamp().micros(), lost.reason.as_str())),
@@ -23,18 +23,18 @@ fn events(lock: &mut Lock) -> Vec<String> {
 }
 
 #[test]
-fn a_grant_says_by_which_way_it_came() {
+fn grant_says_how_it_came() {
     let mut lock = Lock::new();
     let first = lock.ask(writer());
     lock.action();
     lock.answer("acquire #1", granted(10));
-    let grip = match lock.machine.pick(lock.now, first) {
-        Some(Outcome::Granted { grip, how: How::AtOnce, .. }) => grip,
+    let hold_key = match lock.machine.take_outcome(lock.now, first) {
+        Some(WaitOutcome::Granted { hold_key, how: How::AtOnce, .. }) => hold_key,
         other => panic!("not granted at once but {other:?}"),
     };
     let second = lock.ask(writer());
     assert!(lock.machine.waits(second), "behind a hold of this process");
-    lock.release(grip);
+    lock.release(hold_key);
     assert_eq!(how(&mut lock, second), How::Local);
 
     let (mut lock, waits) = Lock::queued(writer());
@@ -57,10 +57,10 @@ fn a_grant_says_by_which_way_it_came() {
 #[test]
 fn a_push_that_overtakes_the_answer_is_a_hand_off() {
     let mut lock = Lock::new();
-    let slip = lock.ask(writer());
+    let waiter = lock.ask(writer());
     lock.action();
     lock.push(1, 20);
-    assert_eq!(how(&mut lock, slip), How::HandOff);
+    assert_eq!(how(&mut lock, waiter), How::HandOff);
 }
 
 #[test]

@@ -4,19 +4,19 @@ use super::*;
 
 /// A hold that was lost for this reason.
 fn lost(reason: &str, recovery: Recovery) -> Lock {
-    let vigil = match reason {
-        "MaxHold" => Vigil { max_hold: Some(millis(1_000)), ..Vigil::default() },
-        "NoProgress" => Vigil { progress: Some(millis(1_000)), ..Vigil::default() },
-        _ => Vigil::default(),
+    let limits = match reason {
+        "MaxHold" => HoldLimits { max_hold: Some(millis(1_000)), ..HoldLimits::default() },
+        "NoProgress" => HoldLimits { progress: Some(millis(1_000)), ..HoldLimits::default() },
+        _ => HoldLimits::default(),
     };
-    let (mut lock, grip) = Lock::held(Ask { recovery, vigil: vigil.shared(), ..writer() });
+    let (mut lock, hold_key) = Lock::held(Ask { recovery, limits: limits.shared(), ..writer() });
     match reason {
         "Expired" => {
             lock.pause(LEASE);
             lock.machine.handle_timeout(lock.now);
         }
         "Unreachable" => {
-            while lock.state(grip).starts_with("held") || lock.state(grip).starts_with("uncertain") {
+            while lock.state(hold_key).starts_with("held") || lock.state(hold_key).starts_with("uncertain") {
                 lock.wait(500);
                 lock.actions().iter().filter(|sent| sent.starts_with("renew")).for_each(|sent| lock.lose_answer(sent));
             }
@@ -28,14 +28,14 @@ fn lost(reason: &str, recovery: Recovery) -> Lock {
         }
         "Revoked" => lock.revoke(1),
         "MaxHold" => lock.wait(1_000),
-        "TaskEnded" => lock.machine.handle_task_ended(lock.now, grip),
+        "TaskEnded" => lock.machine.handle_task_ended(lock.now, hold_key),
         "NoProgress" => {
             lock.wait(1_001);
-            lock.round();
+            lock.tick();
         }
         other => panic!("{other} is no reason"),
     }
-    let words = match lock.machine.state(lock.now, grip) {
+    let words = match lock.machine.state(lock.now, hold_key) {
         Some(HoldState::Lost(LossReason::Revoked(_))) => "Revoked".to_owned(),
         Some(HoldState::Lost(reason)) => format!("{reason:?}"),
         other => panic!("{other:?}"),
@@ -44,7 +44,7 @@ fn lost(reason: &str, recovery: Recovery) -> Lock {
     lock
 }
 
-/// What the machine did besides telling, in the words of the page.
+/// What the machine did besides telling the guard, in the words of the page.
 fn done(mut lock: Lock) -> &'static str {
     lock.actions();
     let mut sent = lock.out.iter().map(|(words, _)| words.clone()).collect::<Vec<String>>().into_iter();

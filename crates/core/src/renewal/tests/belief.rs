@@ -28,7 +28,7 @@ enum Event {
 
 /// True time is in nanoseconds; the client's clock runs slower by some thousandths.
 struct World {
-    renewal: Renewal,
+    renewal: LeaseTracker,
     lease: Duration,
     slow: u64,
     store_end: u64,
@@ -42,7 +42,7 @@ struct World {
 impl World {
     fn new(terms: Terms, slow: u64, fates: Vec<Fate>) -> Self {
         let lease = terms.lease().length();
-        let renewal = Renewal::new(terms, Moment::ZERO, lease);
+        let renewal = LeaseTracker::new(terms, Moment::ZERO, lease);
         let events = BTreeMap::from([((0, 0), Event::Look)]);
         // The store counted from after the send, so its lease ends no earlier than this.
         let store_end = nanos(lease);
@@ -73,14 +73,14 @@ impl World {
     fn step(&mut self, truth: u64, event: Event) {
         let now = self.client(truth);
         match event {
-            Event::Look => self.look(truth, now),
+            Event::Look => self.correct_end(truth, now),
             Event::Arrive { sent, attempt } => self.arrive(truth, sent, attempt),
             Event::Answer { sent, remaining } => drop(self.renewal.confirmed(now, sent, remaining, true)),
             Event::Error { sent } => self.renewal.failed(now, sent),
         }
     }
 
-    fn look(&mut self, truth: u64, now: Moment) {
+    fn correct_end(&mut self, truth: u64, now: Moment) {
         match self.renewal.due(now) {
             Due::Lost(_) => return self.lost = true,
             Due::Renew => self.send(truth, now),
@@ -124,7 +124,7 @@ impl World {
         let deadline = self.renewal.deadline();
         assert!(deadline >= before, "never shortened");
         assert!(self.truth(deadline) <= self.store_end, "believed beyond the store's end");
-        let lost = matches!(self.renewal.state(self.client(truth)), State::Lost { .. });
+        let lost = matches!(self.renewal.state(self.client(truth)), Health::Lost { .. });
         assert!(lost || truth < self.store_end, "held at {truth}, the store's end was {}", self.store_end);
         assert!(lost || !self.lost, "lost is final");
         self.lost = lost;
@@ -160,7 +160,7 @@ fn policy() -> impl Strategy<Value = RenewalPolicy> {
 
 proptest! {
     #[test]
-    fn never_outlives_the_store((lease, fates) in schedule(), policy in policy(), slow in 0..=10u64) {
+    fn belief_never_outlives_the_lease_in_the_store((lease, fates) in schedule(), policy in policy(), slow in 0..=10u64) {
         let lease = Lease::new(Duration::from_millis(lease)).unwrap();
         let terms = Terms::new(policy, lease, Drift::default(), Duration::from_millis(500)).unwrap();
         World::new(terms, slow, fates).run();
