@@ -244,6 +244,8 @@ impl Hold {
 pub(super) struct ColdFields {
     /// Why it is lost.
     pub(super) loss: Option<LossReason>,
+    /// A push said that it was revoked, and the store has not denied it.
+    pub(super) order: Option<LossReason>,
     /// Whether the store said that it was revoked and has ended: there is nothing to release.
     pub(super) ended: bool,
     pub(super) watch: Option<HoldWatch>,
@@ -260,8 +262,8 @@ impl ColdFields {
     }
 
     fn is_empty(&self) -> bool {
-        let Self { loss, ended, watch, unanswered, origin } = self;
-        loss.is_none() && !ended && watch.is_none() && unanswered.is_none() && origin.is_none()
+        let Self { loss, order, ended, watch, unanswered, origin } = self;
+        loss.is_none() && order.is_none() && !ended && watch.is_none() && unanswered.is_none() && origin.is_none()
     }
 }
 
@@ -447,12 +449,20 @@ impl Machine {
                 self.end_renewal_alert(hold_key);
                 let Some(hold) = self.holds.get_mut(hold_key) else { return };
                 (hold.doubted, hold.uncertain, hold.confirming) = (false, false, false);
+                if let Some(cold) = &mut hold.cold {
+                    cold.order = None;
+                }
                 (hold.seen, hold.started) = (hold.seen.max(sent), at);
-                hold.tracker.confirmed(now, counted_from(now, sent), remaining, counts);
+                // Asked about a hold whose renewals are used up, the store says that it still stands: its guard believes in it no longer
+                // than before.
+                let is_question = counts && waiter.is_none() && hold.tracker.is_exhausted();
+                if !is_question {
+                    hold.tracker.confirmed(now, counted_from(now, sent), remaining, counts);
+                }
                 if self.cohort == CohortState::Holding(hold_key) {
                     self.note_line(now, sent, line);
                 }
-                if counts {
+                if counts && !is_question {
                     self.active.events.push_back(Event::Renewed { hold_key, late });
                 }
                 self.note_repaired(hold_key, true);
@@ -536,6 +546,10 @@ impl Machine {
         let Some(hold) = self.holds.get_mut(hold_key).filter(|hold| hold.is_live()) else {
             return self.lose_for_good(hold_key, reason);
         };
+        // A store that has forgotten the hold has forgotten that it was revoked, too.
+        let order = hold.cold.as_mut().and_then(|cold| cold.order.take());
+        let forgotten = matches!(reason, LossReason::Gone | LossReason::Expired | LossReason::Unreachable);
+        let reason = order.filter(|_| forgotten).unwrap_or(reason);
         hold.cold_mut().loss = Some(reason.clone());
         let picked_up = hold.is_picked_up();
         if picked_up {

@@ -403,10 +403,21 @@ impl Machine {
                     Some(hold_key) if zoo::has(Bug::TrustingPushes) => {
                         self.lose(now, hold_key, LossReason::Revoked(reason.into()));
                     }
-                    Some(hold_key) => self.active.todo.push_back(Todo::Renew(hold_key, None)),
+                    Some(hold_key) => self.ask_whether_revoked(hold_key, LossReason::Revoked(reason.into())),
                     None => {}
                 }
             }
+        }
+    }
+
+    fn ask_whether_revoked(&mut self, hold_key: HoldKey, order: LossReason) {
+        match self.holds.get_mut(hold_key).filter(|hold| hold.is_live()) {
+            Some(hold) => {
+                hold.cold_mut().order = Some(order);
+                self.active.todo.push_back(Todo::Renew(hold_key, None));
+            }
+            // It is lost already; if somebody did not want it, it is not taken again.
+            None => self.lose_for_good(hold_key, order),
         }
     }
 

@@ -17,7 +17,7 @@
 use std::ops::Bound;
 
 use crate::holder::HolderId;
-use crate::lease::{self, Lease};
+use crate::lease::Lease;
 use crate::op::{Blocker, Body, Claim, Heartbeat, Op, Patience, Release, Renew, Upgrade, Verdict};
 use crate::time::{LeaseTime, Moment};
 use crate::token::Token;
@@ -205,14 +205,7 @@ impl Machine {
         // A renewal that is kept until later is not under way.
         hold.confirming |= due <= now;
         let context = RequestContext::Renew { hold_key, seq: hold.seq, sent: now, waiter, due };
-        // A hold whose renewals are used up is only asked about: the lease must not become longer.
-        let lease = match waiter {
-            None if hold.tracker.is_exhausted() => {
-                Lease::new(hold.deadline().since(now).max(lease::MIN)).unwrap_or_else(|_| hold.lease())
-            }
-            _ => hold.lease(),
-        };
-        let op = Op::Renew(Renew { id: hold.id, lease, started: hold.started });
+        let op = Op::Renew(Renew { id: hold.id, lease: hold.lease(), started: hold.started });
         Some(Action { context, op, connection: ConnectionKind::Renewals })
     }
 

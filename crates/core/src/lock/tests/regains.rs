@@ -212,13 +212,30 @@ fn a_hold_that_comes_back_after_a_shutdown_is_released() {
 }
 
 #[test]
-fn revocation_that_is_pushed_while_a_hold_is_taken_again_is_left_to_the_store() {
+fn revocation_that_is_pushed_while_a_hold_is_taken_again_ends_the_attempt() {
     let (mut lock, hold_key) = lapsed();
     lock.push_revoked(1);
-    assert_eq!((lock.actions(), lock.news()), (vec![], vec!["found Renewal { overdue: 0ns }".to_owned()]));
-    let refused = Verdict::Refused(Refusal::Revoked { reason: "asked".into() });
-    lock.answer("release #1 again #2", again(refused));
-    assert_eq!(lock.news(), ["Reacquire failed under 10"]);
+    assert_eq!(lock.news(), ["found Renewal { overdue: 0ns }", "Reacquire failed under 10"]);
+    lock.answer("release #1 again #2", again(Verdict::Granted(grant(77, LEASE, NOBODY))));
     assert!(lock.state(hold_key).starts_with("lost"));
-    assert_eq!(lock.actions().len(), 0);
+    assert_eq!((lock.actions(), lock.news()), (vec!["release #2".to_owned()], vec![]));
+}
+
+#[test]
+fn pushed_revocation_counts_where_the_store_has_forgotten_the_hold() {
+    let (mut lock, hold_key) = Lock::held(stubborn());
+    lock.push_revoked(1);
+    assert_eq!(lock.actions(), ["renew #1"]);
+    lock.answer("renew #1", not_holder());
+    assert_eq!(lock.state(hold_key), "lost: revoked: asked");
+    assert_eq!(lock.actions().len(), 0, "it is not taken again");
+    // One that the store denies is forgotten.
+    let (mut lock, hold_key) = Lock::held(writer());
+    lock.push_revoked(1);
+    lock.actions();
+    lock.answer("renew #1", renewed(10));
+    lock.wait(10_000);
+    lock.actions();
+    lock.answer("renew #1", not_holder());
+    assert_eq!(lock.state(hold_key), "lost: the store no longer knows this hold");
 }
