@@ -37,6 +37,22 @@ fn a_hold_that_is_lost_while_it_changes_ends_once() {
     assert_eq!(judge(&plan, &World::play(&plan, &Engine::ledger(), false)), None);
 }
 
+// A pushed revocation was asked about with what was left of a lease without renewals: the store then ended it before the guard did.
+#[test]
+fn question_about_a_pushed_revocation_ends_no_lease_before_its_guard() {
+    for seed in [194_925, 214_389, 523_016, 790_718] {
+        let plan = Plan::new(seed);
+        assert_eq!(judge(&plan, &World::play(&plan, &Engine::ledger(), false)), None, "seed {seed}");
+    }
+}
+
+// The store forgot the hold and with it the revocation, and remembered the hold again when its holder came to take it back.
+#[test]
+fn hold_that_was_revoked_is_not_taken_again_from_a_store_that_forgot_the_revocation() {
+    let plan = Plan::new(601_050);
+    assert_eq!(judge(&plan, &World::play(&plan, &Engine::ledger(), false)), None);
+}
+
 /// Mistakes that schedules found in the lock machine while it was written, each with a seed that finds it again when the mistake is
 /// let loose, and that keeps every promise without it.
 macro_rules! once_broken {
