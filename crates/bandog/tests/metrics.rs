@@ -273,16 +273,17 @@ fn recoveries_are_counted_by_what_became_of_them() {
         let numbers = measured(async {
             let (ann, bob) = (world.locks(), world.locks());
             let again = |lock: &str| ann.mutex(lock).recovery(Recovery::Reacquire).acquire();
-            // One that nobody had meanwhile, and one that another has by then.
-            let (free, taken) = (again("free").await.unwrap(), again("taken").await.unwrap());
+            // Two that nobody had meanwhile, and one that another has by then.
+            let (free, taken) =
+                ([again("one").await.unwrap(), again("two").await.unwrap()], again("taken").await.unwrap());
             world.clock.pause(secs(35));
             let theirs = bob.mutex("taken").acquire().await.unwrap();
-            assert!(!free.is_held() && !taken.is_held());
+            assert!(free.iter().chain([&taken]).all(|guard| !guard.is_held()));
             world.pass(secs(5)).await;
-            assert!(free.is_held() && !taken.is_held() && theirs.is_held());
+            assert!(free.iter().all(|guard| guard.is_held()) && !taken.is_held() && theirs.is_held());
         });
         let results = ["ok", "failed"]
             .map(|result| numbers.count(&format!("bandog_recoveries_total{{strategy=reacquire,result={result}}}")));
-        assert_eq!(results, [1, 1]);
+        assert_eq!(results, [2, 1]);
     }
 }
