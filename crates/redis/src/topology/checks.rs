@@ -128,7 +128,9 @@ impl Facts {
             // INFO keeps the old word.
             let role = if self.role == "slave" { "replica" } else { &self.role };
             let master = self.master.as_ref().map(|master| format!(", redis://{master}")).unwrap_or_default();
-            return Err(unfit(format!("{config} is a {role}, which forgets and refuses locks; use its master{master}")));
+            return Err(unfit(format!(
+                "{config} is a {role}, which forgets and refuses locks; use its master{master}"
+            )));
         }
         if self.cluster {
             return Err(unfit(format!("{config} is a node of a cluster; a single server is needed")));
@@ -261,7 +263,10 @@ mod tests {
     fn a_replica_is_refused_with_the_address_of_its_master() {
         let replica = facts("7.0.15", "slave\r\nmaster_host:db1\r\nmaster_port:6380", "noeviction").unwrap();
         let error = replica.judge(&config()).unwrap_err().message;
-        assert!(error.ends_with("is a replica, which forgets and refuses locks; use its master, redis://db1:6380"), "{error}");
+        assert!(
+            error.ends_with("is a replica, which forgets and refuses locks; use its master, redis://db1:6380"),
+            "{error}"
+        );
         let alone = facts("7.0.15", "slave", "noeviction").unwrap().judge(&config()).unwrap_err().message;
         assert!(alone.ends_with("use its master") && !alone.contains("slave"), "{alone}");
     }

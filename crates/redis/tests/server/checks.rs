@@ -26,7 +26,10 @@ fn a_replica_is_refused() {
         let _: String = replica.run(&format!("REPLICAOF 127.0.0.1 {}", master.port));
         let error = refused(&replica.url()).await;
         assert_eq!(error.kind, StoreErrorKind::Unfit);
-        assert!(error.message.contains("is a replica") && error.message.contains("use its master, redis://"), "{error}");
+        assert!(
+            error.message.contains("is a replica") && error.message.contains("use its master, redis://"),
+            "{error}"
+        );
     });
 }
 
