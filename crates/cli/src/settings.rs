@@ -129,7 +129,8 @@ fn from_query(run: &mut Run, matches: &ArgMatches) -> Result<(), String> {
     };
     let given = max_hold(&text).map_err(|why| {
         // Behind the ? of a password it may be a piece of it, and the reason repeats it.
-        let (text, why) = if url.contains('@') { (HIDDEN, "not a duration".to_owned()) } else { (discreet(&text), why) };
+        let (text, why) =
+            if url.contains('@') { (HIDDEN, "not a duration".to_owned()) } else { (discreet(&text), why) };
         format!("the address of the store: max_hold={text:?}: {why}")
     })?;
     run.store.store = Some(url);

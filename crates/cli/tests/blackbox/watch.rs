@@ -61,7 +61,8 @@ pub(crate) fn config(stage: &Stage, sub: &str) {
     let wrong = "wrong.toml: lease=\\\"soon\\\"";
     stage.line(sub).words("--json --config wrong.toml").run().is(64).says(wrong);
     stage.line(sub).words("--json").env("BANDOG_CONFIG", "wrong.toml").run().is(64).says(wrong);
-    let line = stage.line(sub).words("--json --config other.toml --every 1s --for 0").without("BANDOG_STORE").run().is(0);
+    let line =
+        stage.line(sub).words("--json --config other.toml --every 1s --for 0").without("BANDOG_STORE").run().is(0);
     let first: Value = serde_json::from_str(line.out.lines().next().unwrap()).unwrap();
     assert_eq!(first["locks"], 0);
 }
