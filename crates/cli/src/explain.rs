@@ -156,6 +156,11 @@ fn unknown(kind: &str) -> Failure {
     Failure::usage(text).corrected(meant)
 }
 
+/// The words that `explain` takes.
+pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
+    Section::all().map(|section| section.kind)
+}
+
 fn print(out: &mut Out, screen: Screen, section: Section) -> Result<(), Failure> {
     out.line(&screen.paint(Ink::Strong, section.kind))?;
     for paragraph in section.text.split("\n\n") {
