@@ -50,7 +50,7 @@ code=0
 say 'One waits; the lock is handed over the moment it is released.'
 "$BANDOG" run report --label bob -- sh -c 'echo "bob works, after $BANDOG_WAITED_MS ms, under token $BANDOG_TOKEN"; [ "$BANDOG_WAITED_MS" -gt 0 ]' 2>"$stage/bob" &
 bob=$!
-await_text "$stage/bob" waiting
+await_text "$stage/bob" waited
 cat "$stage/bob"
 touch "$stage/enough"
 wait "$alice" || fail 'alice'

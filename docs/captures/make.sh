@@ -89,7 +89,7 @@ open 14 7
 line 0 "bandog run nightly -- sh -c 'echo \"\$BANDOG_NAME is mine\"; sleep 4'"
 until_shown 0 'nightly is mine'
 line 1 "bandog run nightly -- sh -c 'echo \"my turn, after \$BANDOG_WAITED_MS ms\"; sleep 1'"
-until_shown 1 'waiting for 2.'
+until_shown 1 'waited 2.'
 shoot waiting
 
 echo '== handed over: the same terminals when the first one is done'

@@ -19,8 +19,8 @@
 //! - Dropping a guard releases in the background; [`Guard::release`] waits for the store's answer.
 //! - [`blocking`] is the same for threads. [`MemoryStore`] and [`VirtualClock`] are for your own tests.
 //!
-//! What is promised, and on what it rests, stands in `docs/guarantees.md`; the reasons for the defaults in
-//! `docs/defaults.md`.
+//! What is promised, and on what it rests, stands in [`docs/guarantees.md`](https://github.com/bandog-lock/bandog/blob/main/docs/guarantees.md); the reasons for the defaults in
+//! [`docs/defaults.md`](https://github.com/bandog-lock/bandog/blob/main/docs/defaults.md).
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -81,7 +81,7 @@ pub use ticket::{Ticket, TicketEnd, TicketError};
 ///
 /// The lock name is made from the arguments. A lock that is busy is an error at once ([`AcquireError::Busy`]), unless `wait`
 /// says otherwise. The body of an `async fn` is dropped at its next await point when the lease is lost; the body of a `fn`
-/// is not, and can look at the [`Hold`]. Every option, the errors and the limits stand in `docs/locked.md`.
+/// is not, and can look at the [`Hold`]. Every option, the errors and the limits stand in [`docs/locked.md`](https://github.com/bandog-lock/bandog/blob/main/docs/locked.md).
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -179,7 +179,7 @@ async fn bad_input_is_refused_before_sending() {
         (locks.mutex(&long).acquire().await, "512"),
         (locks.mutex("a\u{7}b").acquire().await, "control"),
         (locks.mutex("a").lease(Duration::ZERO).acquire().await, "shortest is 10ms"),
-        (locks.mutex("a").lease(Duration::MAX).acquire().await, "longest is 600s"),
+        (locks.mutex("a").lease(Duration::MAX).acquire().await, "longest is 10m"),
         (locks.mutex("a").lease(secs(10)).renew_every(secs(10)).acquire().await, "shorter than the lease"),
         (locks.mutex("a").renew_at(3, 3).acquire().await, "less than 1"),
         (locks.mutex("a").max_hold(Duration::ZERO).acquire().await, "more than zero"),
@@ -265,3 +265,38 @@ async fn unreachable_store_is_unavailable_not_busy() {
 }
 
 type Asking = Pin<Box<dyn Future<Output = Result<Guard, AcquireError>>>>;
+
+#[tokio::test]
+async fn kinds_states_and_holders_are_told_in_words() {
+    let locks = bandog::Locks::connect("memory:").await.unwrap();
+    let held = locks.mutex("job").acquire().await.unwrap();
+    assert!(held.state().to_string().starts_with("held, 2") && held.state().to_string().ends_with(" left"));
+    let error = locks.mutex("job").wait(Duration::from_millis(5)).acquire().await.unwrap_err();
+    assert_eq!(format!("{}|{:>9}", error.kind(), error.kind()), "timeout|  timeout");
+    let bandog::AcquireError::Timeout { holder: Some(holder), .. } = &error else { panic!("{error}") };
+    assert!(error.to_string().ends_with(&format!("; held by {holder}")), "{error}");
+    locks.revoke("job", "deploying").await.unwrap();
+    held.lost().await;
+    assert_eq!(held.state().to_string(), "lost: revoked: deploying");
+}
+
+#[test]
+fn every_page_that_the_documentation_links_to_is_there() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut links = 0;
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let text = std::fs::read_to_string(entry.path()).unwrap();
+            for link in text.split("bandog/blob/main/docs/").skip(1).filter_map(|rest| rest.split(')').next()) {
+                assert!(docs.join(link).exists(), "{link} in {}", entry.path().display());
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 5, "the guide is linked to");
+}

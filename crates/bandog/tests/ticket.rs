@@ -38,7 +38,7 @@ async fn a_ticket_without_renewals_ends_with_its_lease() {
     world.pass(secs(5)).await;
     let error = ticket.renew(&locks).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
-    let told = "its lease of 5s ran out, at 2026-01-01 00:00:";
+    let told = "its lease of 5s ran out, at 2026-01-";
     assert!(error.to_string().contains(told) && error.to_string().contains(": not renewed: "), "{error}");
     let error = ticket.release(&locks).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use bandog::{ConfigError, Locks};
+use bandog::{ConfigError, ErrorKind, Locks};
 
 use crate::args::StoreArgs;
 use crate::entry::{TICKET, ticket_label};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::near;
 use crate::query;
 use crate::screen::harmless;
 use crate::settings::Settings;
@@ -114,19 +115,120 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
             builder = builder.label(text.map_or_else(|| TICKET.to_owned(), ticket_label));
         }
     }
-    builder.connect(&url).await.map_err(|error| unopened(&error))
+    builder.connect(&url).await.map_err(|error| unopened(&error, &url))
 }
 
 /// Why a store was not opened.
-pub(crate) fn unopened(error: &ConfigError) -> Failure {
+pub(crate) fn unopened(error: &ConfigError, given: &str) -> Failure {
     match error {
+        ConfigError::Store { store, .. } if error.kind() == ErrorKind::Refused && store.starts_with("sqlite:") => {
+            Failure::of(error.kind(), error).because("file")
+        }
         ConfigError::BadUrl { url, known } => {
             // Only those that the command takes.
             let known: Vec<&str> = known.iter().copied().filter(|known| !known.starts_with("memory:")).collect();
             let text = format!("{url:?} names no store; there are {}", known.join(", "));
-            Failure::new(error.kind().as_str(), Exit::of(error.kind()), text).because("address")
+            Failure::new(error.kind().as_str(), Exit::of(error.kind()), text)
+                .because("address")
+                .corrected(corrected(given))
         }
-        ConfigError::BadAddress { .. } => Failure::of(error.kind(), error).because("address"),
+        ConfigError::BadValue { option, .. } if option == "sqlite" => {
+            Failure::of(error.kind(), error).because("address").corrected(corrected(given))
+        }
+        ConfigError::BadAddress { .. } => Failure::of(error.kind(), error).corrected(corrected(given)),
+        ConfigError::UnknownOption { option, known } => {
+            let meant =
+                near::nearest(option, known.iter().copied()).map(|meant| format!("{meant}= instead of {option}="));
+            Failure::of(error.kind(), error).corrected(meant)
+        }
         _ => Failure::of(error.kind(), error),
+    }
+}
+
+/// The address that was most likely meant. Its parts are shown only where none of them can be a piece of a password.
+fn corrected(url: &str) -> Option<String> {
+    let address = url.split('?').next().filter(|_| !url.contains('@'))?;
+    match address.split_once(':') {
+        // As other programs write it.
+        Some(("sqlite", path)) => {
+            path.strip_prefix("//").filter(|path| is_path(path)).map(|path| format!("sqlite:{path}"))
+        }
+        Some((scheme, rest)) if rest.starts_with("//") => {
+            let meant = near::nearest(scheme, ["redis", "rediss", "redis+unix"].into_iter());
+            let meant = meant.filter(|meant| *meant != scheme)?;
+            let place = rest.strip_prefix("//")?;
+            let fits = if meant == "redis+unix" { is_path(place) } else { is_place(place) };
+            fits.then(|| format!("{meant}://{place}"))
+        }
+        Some((_, port)) if port.starts_with(|sign: char| sign.is_ascii_digit()) && is_place(address) => {
+            Some(format!("redis://{address}"))
+        }
+        None if is_path(address) => Some(format!("sqlite:{address}")),
+        None if address == "localhost" || address.parse::<std::net::IpAddr>().is_ok() => {
+            Some(format!("redis://{address}"))
+        }
+        _ => None,
+    }
+}
+
+/// `HOST`, `HOST:PORT` or either with the number of a database.
+fn is_place(text: &str) -> bool {
+    let is_number = |text: &str| text.parse::<u16>().is_ok();
+    let (place, database) = text.split_once('/').map_or((text, None), |(place, rest)| (place, Some(rest)));
+    let (host, port) = place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port)));
+    let is_host = !host.is_empty() && host.chars().all(|sign| sign.is_ascii_alphanumeric() || ".-_".contains(sign));
+    is_host && port.is_none_or(is_number) && database.is_none_or(is_number)
+}
+
+/// The path of a file, by its looks.
+fn is_path(text: &str) -> bool {
+    let is_rooted = ["/", "./", "../", "~/"].iter().any(|start| text.starts_with(start)) && !text.starts_with("//");
+    (is_rooted || text.ends_with(".db") || text.ends_with(".sqlite")) && !text.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_corrected_where_it_is_clear_what_was_meant() {
+        for (given, meant) in [
+            ("sqlite:///tmp/x.db", "sqlite:/tmp/x.db"),
+            ("sqlite://x.db?lease=3s", "sqlite:x.db"),
+            ("/tmp/x.db", "sqlite:/tmp/x.db"),
+            ("~/x", "sqlite:~/x"),
+            ("x.db", "sqlite:x.db"),
+            ("127.0.0.1:6379", "redis://127.0.0.1:6379"),
+            ("db1:6379/2", "redis://db1:6379/2"),
+            ("localhost", "redis://localhost"),
+            ("reddis://h", "redis://h"),
+            ("redis+unx:///run/x", "redis+unix:///run/x"),
+        ] {
+            assert_eq!(corrected(given).as_deref(), Some(meant), "{given}");
+        }
+        for given in ["…", "http://h", "carrier-pigeon:coop", "redis", "postgres://h", "", "redis:"] {
+            assert_eq!(corrected(given), None, "{given}");
+        }
+    }
+
+    #[test]
+    fn no_piece_of_a_password_is_in_a_corrected_address() {
+        for given in [
+            "reddis://:s3cret",
+            "reddis://:s3cret@h",
+            "reddis://ann:s3cret@h",
+            "reddis://ann:12/s3cret",
+            "redis//:s3cret@h",
+            "sqlite://:s3cret@h",
+            "sqlite://ann:s3cret/x.db",
+            "/:s3cret@h",
+            "//s3cret",
+            "ann:s3cret",
+            "h:6379/s3cret",
+            "/x?s3cret",
+        ] {
+            let told = corrected(given).unwrap_or_default();
+            assert!(!told.contains("s3cret"), "{given}: {told}");
+        }
     }
 }

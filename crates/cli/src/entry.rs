@@ -106,6 +106,7 @@ impl Holding {
             "host": self.who.host,
             "pid": self.who.pid,
             "label": self.who.label,
+            "ticket": of_ticket(&self.who.label).is_some(),
             "mode": mode(self.mode),
             "permits": permits(self.mode),
             "token": self.token.to_string(),
@@ -180,6 +181,18 @@ pub(crate) fn mode_words(of: Mode) -> String {
         Mode::Permits { count, of } => format!("{count} of {of}"),
         _ => mode(of).to_owned(),
     }
+}
+
+/// What is not as usual in how a lock is held: an exclusive hold that a process keeps is.
+pub(crate) fn kind_words(entry: &Entry) -> String {
+    let first = entry.holders.first();
+    let kind = match (first.map(|holder| holder.mode), entry.kind) {
+        (Some(Mode::Exclusive), _) | (None, None | Some(Kind::ReadWrite)) => String::new(),
+        (Some(mode), _) => mode_words(mode),
+        (None, Some(Kind::Semaphore { capacity })) => format!("of {capacity}"),
+    };
+    let is_ticket = first.is_some_and(|holder| of_ticket(&holder.who.label).is_some());
+    [kind.as_str(), if is_ticket { TICKET } else { "" }].join(" ").trim().to_owned()
 }
 
 fn permits(mode: Mode) -> Option<u32> {

@@ -2,14 +2,19 @@
 //!
 //! The page is the only place for these words: messages take their lines from it, and `bandog explain` prints its sections.
 
+use bandog::text::discreet;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::near;
 use crate::screen::{Ink, Out, Screen, harmless};
 use crate::shell;
 
 const PAGE: &str = include_str!("../errors.md");
+
+/// Kinds whose message says why: what the page says beside it is about all cases.
+const OBVIOUS: &[&str] = &["usage", "invalid", "refused"];
 
 /// A kind of error, and the reason where a kind has several.
 #[derive(Debug, Clone, Copy)]
@@ -29,10 +34,11 @@ impl Kind {
         Section::of(self.word)
     }
 
-    /// Why: that of the reason, if the page knows it.
+    /// Why: that of the reason, if the page knows it; nothing where the message has said all that is known of the case.
     pub(crate) fn why(self) -> String {
-        let of_reason = self.of_reason().map(|(why, _)| why);
-        plain(of_reason.unwrap_or_else(|| self.section().map_or("", |section| section.paragraph("**Why**: "))))
+        let of_kind = if OBVIOUS.contains(&self.word) { None } else { self.section() };
+        let usual = || of_kind.map_or("", |section| section.paragraph("**Why**: "));
+        plain(self.of_reason().map_or_else(usual, |(why, _)| why))
     }
 
     /// What to do about it, with the lock's name in the place of NAME. Other commands would ask another store than one that was
@@ -51,13 +57,14 @@ impl Kind {
         let of_reason = self.of_reason().and_then(|(_, advice)| advice);
         let advice = of_reason.unwrap_or_else(|| self.section().map_or("", |section| section.paragraph("**Do**: ")));
         let name = lock.map_or_else(|| "NAME".to_owned(), |lock| shell::argument(&harmless(lock)));
-        plain(advice).replace("NAME", &name)
+        let help = shell::help(std::env::args_os());
+        plain(advice).replace("bandog help COMMAND", &help).replace("NAME", &name)
     }
 
     /// What the line of the reason says: why, and what to do if that is something else.
     fn of_reason(self) -> Option<(&'static str, Option<&'static str>)> {
         let line = self.section()?.line(&format!("- `{}`: ", self.reason?))?;
-        Some(line.split_once(" **Do**: ").map_or((line, None), |(why, advice)| (why, Some(advice))))
+        Some(line.split_once("**Do**: ").map_or((line, None), |(why, advice)| (why.trim_end(), Some(advice))))
     }
 }
 
@@ -78,6 +85,21 @@ impl Section {
 
     pub(crate) fn of(kind: &str) -> Option<Self> {
         Self::all().find(|section| section.kind == kind)
+    }
+
+    /// Those that somebody means by this: a kind, or all that end with an exit code.
+    fn called(name: &str) -> Vec<Self> {
+        let Ok(code) = name.parse::<u8>() else { return Self::of(&name.to_lowercase()).into_iter().collect() };
+        let with = |code: u8| -> Vec<Self> { Self::all().filter(|section| section.code() == Some(code)).collect() };
+        // A signal more than 128.
+        let found = with(code);
+        if found.is_empty() && code > 128 { with(130) } else { found }
+    }
+
+    /// The exit code of the command.
+    fn code(self) -> Option<u8> {
+        let rest = self.text.strip_prefix("Exit code ")?;
+        rest.split(|sign: char| !sign.is_ascii_digit()).next()?.parse().ok()
     }
 
     fn json(self) -> Value {
@@ -107,14 +129,36 @@ pub(crate) fn explain(kind: Option<&str>, json: bool) -> Result<Exit, Failure> {
             }
         }
         Some(kind) => {
-            let kinds = || Section::all().map(|section| section.kind).collect::<Vec<_>>().join(", ");
-            let unknown = || Failure::usage(format!("there is no error {kind:?}; there are {}", kinds()));
-            let section = Section::of(kind).ok_or_else(unknown)?;
-            if json { out.json(&section.json())? } else { print(&mut out, screen, section)? }
+            let sections = Section::called(kind);
+            if sections.is_empty() {
+                return Err(unknown(kind));
+            }
+            for (at, section) in sections.into_iter().enumerate() {
+                if json {
+                    out.json(&section.json())?;
+                    continue;
+                }
+                if at > 0 {
+                    out.line("")?;
+                }
+                print(&mut out, screen, section)?;
+            }
         }
     }
     out.flush()?;
     Ok(Exit::Fine)
+}
+
+fn unknown(kind: &str) -> Failure {
+    let kinds: Vec<&str> = Section::all().map(|section| section.kind).collect();
+    let meant = near::nearest(kind, kinds.iter().copied()).map(|meant| format!("bandog explain {meant}"));
+    let text = format!("there is no error {:?}; there are {}, and their exit codes", discreet(kind), kinds.join(", "));
+    Failure::usage(text).corrected(meant)
+}
+
+/// The words that `explain` takes.
+pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
+    Section::all().map(|section| section.kind)
 }
 
 fn print(out: &mut Out, screen: Screen, section: Section) -> Result<(), Failure> {
@@ -177,6 +221,16 @@ mod tests {
             let kind = Kind { word: "lost", reason: Some(reason) };
             assert_ne!(kind.why(), Kind::from("lost").why(), "{reason} is not in docs/errors.md");
         }
+    }
+
+    #[test]
+    fn a_kind_is_found_by_its_exit_code_and_in_any_letters() {
+        let called = |name| Section::called(name).iter().map(|section| section.kind).collect::<Vec<_>>();
+        assert_eq!(called("75"), ["busy", "timeout"]);
+        assert_eq!(called("BUSY"), ["busy"]);
+        assert_eq!((called("130"), called("143")), (vec!["interrupted"], vec!["interrupted"]));
+        assert!(called("64").contains(&"usage") && called("1") == ["declined"]);
+        assert!(called("7").is_empty() && called("bussy").is_empty());
     }
 
     #[test]

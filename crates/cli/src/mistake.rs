@@ -5,9 +5,10 @@ use std::ffi::OsString;
 
 use bandog::text::{HIDDEN, discreet, discreet_name};
 use clap::CommandFactory;
-use clap::error::{ContextValue, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::Cli;
+use crate::near;
 use crate::settings;
 
 /// The mistake: in one line for programs; for people with the usage below it.
@@ -17,8 +18,11 @@ pub(crate) fn text(error: &clap::Error, args: &[OsString], json: bool) -> String
     let told = told.split("\nFor more information").next().unwrap_or_default();
     let (told, used) = told.split_once("\nUsage:").map_or((told, None), |(told, used)| (told, Some(used)));
     // Its tip would make an option the command.
-    let told: Vec<&str> = told.lines().filter(|line| !line.contains("tip: to pass")).collect();
+    let is_command = error.kind() == ErrorKind::InvalidSubcommand;
+    let misleads = |line: &&str| line.contains("tip: to pass") || is_command && line.contains("tip: ");
+    let told: Vec<&str> = told.lines().filter(|line| !misleads(line)).collect();
     let told = told.join("\n").trim_start_matches("error: ").trim_end().to_owned();
+    let told = negative(error, args).unwrap_or(told).replace("invalid digit found in string", "not a whole number");
     let ours = ours(error, args);
     if json {
         let paragraphs = told.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -43,7 +47,32 @@ fn ours(error: &clap::Error, args: &[OsString]) -> Vec<String> {
     if is_unknown && is("run") && !args.contains(&"--".into()) {
         ours.push("The command comes after two dashes: bandog run NAME -- COMMAND [ARG]...".to_owned());
     }
+    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+    {
+        let command = Cli::command();
+        let meant = near::nearest(typed, command.get_subcommands().map(clap::Command::get_name));
+        ours.extend(meant.map(|meant| format!("Did you mean bandog {meant}?")));
+    }
     ours
+}
+
+/// A number below zero, which clap takes for an option.
+fn negative(error: &clap::Error, args: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(_)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_number = |arg: &OsString| {
+        arg.to_str()
+            .and_then(|arg| arg.strip_prefix('-'))
+            .is_some_and(|rest| rest.starts_with(|sign: char| sign.is_ascii_digit()))
+    };
+    let at = args
+        .iter()
+        .take_while(|arg| *arg != "--")
+        .position(is_number)
+        .filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let (option, value) = (args.get(at.checked_sub(1)?)?.to_str()?, args.get(at)?.to_str()?);
+    (option.starts_with('-') && discreet(value) == value && discreet(option) == option)
+        .then(|| format!("invalid value '{value}' for '{option}': it cannot be below zero"))
 }
 
 /// How a subcommand of ours is used; as clap has it for everything else.

@@ -131,14 +131,10 @@ impl Note {
 
     pub(crate) fn words(&self) -> String {
         match self {
-            Self::Waiting { scene, waited } => format!("waiting for {}, {}", short(*waited), scene.words()),
+            Self::Waiting { scene, waited } => format!("waited {}, {}", short(*waited), scene.words()),
             Self::Unanswered { waited, silent } => {
                 let since = time_words(wall_micros().saturating_sub(micros(*silent)));
-                format!(
-                    "waiting for {}, the store has not answered for {} (since {since})",
-                    short(*waited),
-                    short(*silent)
-                )
+                format!("waited {}, the store has not answered for {} (since {since})", short(*waited), short(*silent))
             }
             Self::Busy { scene, waited: None } => format!("busy, {}", scene.words()),
             Self::Busy { scene, waited: Some(waited) } => format!("busy after {}, {}", short(*waited), scene.words()),
@@ -239,11 +235,41 @@ pub(crate) fn micros(time: Duration) -> u64 {
 /// A length for people: two units at most, `0.4s` below ten seconds.
 pub(crate) fn short(time: Duration) -> String {
     let secs = time.as_secs();
+    let two = |large: (u64, char), small: (u64, char)| match small.0 {
+        0 => format!("{}{}", large.0, large.1),
+        count => format!("{}{}{count:02}{}", large.0, large.1, small.1),
+    };
     match secs {
         0..10 => format!("{:.1}s", time.as_secs_f64()),
         10..60 => format!("{secs}s"),
-        60..3600 => format!("{}m{:02}s", secs / 60, secs % 60),
-        3600..86_400 => format!("{}h{:02}m", secs / 3600, secs / 60 % 60),
-        _ => format!("{}d{:02}h", secs / 86_400, secs / 3600 % 24),
+        60..3600 => two((secs / 60, 'm'), (secs % 60, 's')),
+        3600..86_400 => two((secs / 3600, 'h'), (secs / 60 % 60, 'm')),
+        _ => two((secs / 86_400, 'd'), (secs / 3600 % 24, 'h')),
+    }
+}
+
+/// How many wait, for people.
+pub(crate) fn waiters(count: usize) -> String {
+    match count {
+        0 => "nobody waits".to_owned(),
+        1 => "1 waiter".to_owned(),
+        count => format!("{count} waiters"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_two_units_at_most_and_none_that_is_zero() {
+        let short = |secs| short(Duration::from_secs(secs));
+        assert_eq!([0, 9, 59, 60, 61, 3599].map(short), ["0.0s", "9.0s", "59s", "1m", "1m01s", "59m59s"]);
+        assert_eq!([3600, 3660, 7259, 86_400, 90_000].map(short), ["1h", "1h01m", "2h", "1d", "1d01h"]);
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([0, 1, 12].map(waiters), ["nobody waits", "1 waiter", "12 waiters"]);
     }
 }

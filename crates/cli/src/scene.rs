@@ -8,7 +8,7 @@ use bandog::{Locks, Who};
 use serde_json::{Value, json};
 
 use crate::entry::{Holding, wall_micros};
-use crate::note::{millis, short};
+use crate::note::{self, millis, short};
 
 /// How long the store may take to say who holds.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -75,8 +75,7 @@ impl Scene {
             (Some(0), _) => write!(text, "; next in line"),
             (Some(ahead), _) => write!(text, "; {} in line", ordinal(ahead + 1)),
             (None, 0) => Ok(()),
-            (None, 1) => write!(text, "; 1 waits"),
-            (None, waiters) => write!(text, "; {waiters} wait"),
+            (None, waiters) => write!(text, "; {}", note::waiters(waiters)),
         };
         text
     }
@@ -130,8 +129,8 @@ mod tests {
         let scene = Scene { holders: vec![holder.clone()], ahead: Some(1), waiters: 3 };
         assert_eq!(scene.words(), "held by db1/77 (re\\nport) for 3m12s; 2nd in line");
         let many = Scene { holders: vec![holder.clone(), holder], ahead: None, waiters: 2 };
-        assert!(many.words().ends_with("for 3m12s and 1 more; 2 wait"), "{}", many.words());
-        assert_eq!(scene.clone().without_us().words(), "held by db1/77 (re\\nport) for 3m12s; 2 wait");
+        assert!(many.words().ends_with("for 3m12s and 1 more; 2 waiters"), "{}", many.words());
+        assert_eq!(scene.clone().without_us().words(), "held by db1/77 (re\\nport) for 3m12s; 2 waiters");
         assert_eq!(Scene::default().words(), "holder not known");
         assert!(many.has_changed(&scene) && !scene.has_changed(&scene));
     }

@@ -1,6 +1,11 @@
 //! Words as a shell takes them back: for advice that people paste.
 
 use std::ffi::OsString;
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use crate::args::Cli;
 
 /// The word, in quotes where it needs them.
 pub(crate) fn quoted(word: &str) -> String {
@@ -22,9 +27,27 @@ pub(crate) fn gives_store(args: impl Iterator<Item = OsString>) -> bool {
     ours.any(|arg| arg == "--store" || arg.as_encoded_bytes().starts_with(b"--store="))
 }
 
+/// The command line that shows how the subcommand of this one is used.
+pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> String {
+    let program = args.next().unwrap_or_default();
+    if Path::new(&program).file_name().is_some_and(|name| name == "dflock") {
+        return "dflock --help".to_owned();
+    }
+    let known = |word: &OsString| Cli::command().get_subcommands().any(|sub| word == sub.get_name());
+    args.next().filter(known).map_or_else(|| "bandog help".to_owned(), |sub| format!("bandog help {}", sub.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn help_is_that_of_the_subcommand() {
+        let of = |line: &str| help(line.split(' ').map(OsString::from));
+        assert_eq!(of("/usr/bin/bandog run --wat"), "bandog help run");
+        assert_eq!([of("bandog"), of("bandog rn"), of("bandog --wat")], ["bandog help"; 3]);
+        assert_eq!(of("/usr/bin/dflock -n"), "dflock --help");
+    }
 
     #[test]
     fn words_come_back_as_they_were() {

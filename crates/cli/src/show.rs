@@ -9,7 +9,7 @@ use crate::connect::{Label, existing};
 use crate::entry::{Entry, Holding, Waiting, mode_words, time, time_words};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::note::short;
+use crate::note::{self, short};
 use crate::screen::{Cell, Column, Ink, Out, Screen, Table, harmless};
 use crate::settings::Settings;
 
@@ -107,11 +107,7 @@ pub(crate) fn title(screen: Screen, entry: &Entry) -> String {
         1 => "held".to_owned(),
         count => format!("held by {count}"),
     };
-    let waiters = match entry.queue {
-        0 => "nobody waits".to_owned(),
-        1 => "1 waits".to_owned(),
-        count => format!("{count} wait"),
-    };
+    let waiters = note::waiters(entry.queue);
     format!("{name}  {kind}{holders}, {waiters}")
 }
 

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use crate::text::Length;
+
 /// Steps that double from the first to the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
@@ -71,13 +73,13 @@ fn share(span: Duration, random: u64) -> Duration {
 #[non_exhaustive]
 pub enum BackoffError {
     /// There would be no pause between tries.
-    #[error("the first retry delay is 0 (the longest is {max:?}); without a pause a failing store is flooded")]
+    #[error("the first retry delay is 0 (the longest is {}); without a pause a failing store is flooded", Length(*max))]
     Zero {
         /// The longest step given.
         max: Duration,
     },
     /// The steps would shrink.
-    #[error("the first retry delay of {first:?} is longer than the longest, {max:?}")]
+    #[error("the first retry delay of {} is longer than the longest, {}", Length(*first), Length(*max))]
     Inverted {
         /// The first step given.
         first: Duration,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::text::Length;
 use crate::time::Moment;
 use crate::zoo::{self, Bug};
 
@@ -66,14 +67,16 @@ impl fmt::Debug for Lease {
 #[non_exhaustive]
 pub enum LeaseError {
     /// Zero, or too close to it.
-    #[error("a lease of {given:?} is too short; the shortest is {MIN:?}")]
+    #[error("a lease of {} is too short; the shortest is {}", Length(*given), Length(MIN))]
     TooShort {
         /// The length asked for.
         given: Duration,
     },
     /// Longer than the maximum.
     #[error(
-        "a lease of {given:?} is too long; the longest is {MAX:?}. Leases are renewed while you hold: ask for a short one"
+        "a lease of {} is too long; the longest is {}. Leases are renewed while you hold: ask for a short one",
+        Length(*given),
+        Length(MAX)
     )]
     TooLong {
         /// The length asked for.

@@ -1,7 +1,9 @@
-//! Text that somebody else wrote, made fit for a line of a log or a terminal; and text that may hold a secret. Errors, views and the
+//! Text that somebody else wrote, made fit for a line of a log or a terminal; text that may hold a secret; and lengths of
+//! time. Errors, views and the
 //! command line use it.
 
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 /// Shows control characters, direction marks and other signs that cannot be seen, instead of obeying them; leaves every letter
 /// of every script as it is, and quotation marks and backslashes too. Applied twice, it shows the same.
@@ -46,4 +48,30 @@ pub fn discreet(value: &str) -> &str {
 pub fn discreet_name(name: &str) -> &str {
     let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'));
     if is_name { name } else { HIDDEN }
+}
+
+/// A length of time as people write it: whole units, the largest first, and no unit that is zero.
+///
+/// ```
+/// # use bandog_core::text::Length;
+/// use std::time::Duration;
+///
+/// assert_eq!(Length(Duration::from_secs(3600)).to_string(), "1h");
+/// assert_eq!(Length(Duration::from_millis(90_500)).to_string(), "1m30s500ms");
+/// assert_eq!(Length(Duration::ZERO).to_string(), "0s");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Length(pub Duration);
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_zero() {
+            return f.write_str("0s");
+        }
+        let (secs, nanos) = (self.0.as_secs(), u64::from(self.0.subsec_nanos()));
+        let large = [(secs / 86_400, "d"), (secs / 3600 % 24, "h"), (secs / 60 % 60, "m"), (secs % 60, "s")];
+        let small = [(nanos / 1_000_000, "ms"), (nanos / 1_000 % 1_000, "us"), (nanos % 1_000, "ns")];
+        let parts = large.iter().chain(&small).filter(|(count, _)| *count > 0);
+        parts.into_iter().try_for_each(|(count, unit)| write!(f, "{count}{unit}"))
+    }
 }

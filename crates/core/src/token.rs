@@ -1,6 +1,8 @@
 //! Fencing tokens: a stamp minted by the store, and local bits appended by the client for its own hand-offs.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 /// Low bits of a token that count local hand-offs under one stamp.
 pub const LOCAL_BITS: u32 = 11;
@@ -70,6 +72,21 @@ impl Token {
     }
 }
 
+impl From<u64> for Token {
+    fn from(token: u64) -> Self {
+        Self::from_u64(token)
+    }
+}
+
+/// Reads what [`Display`](fmt::Display) wrote, such as `BANDOG_TOKEN`.
+impl FromStr for Token {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.parse().map(Self)
+    }
+}
+
 impl From<Token> for u64 {
     fn from(token: Token) -> Self {
         token.0
@@ -97,6 +114,14 @@ impl fmt::Debug for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_was_written() {
+        let token = Stamp::from_micros(1_794_730_780_507_415).token(7);
+        assert_eq!(token.to_string().parse(), Ok(token));
+        assert_eq!(Token::from(u64::from(token)), token);
+        assert!("soon".parse::<Token>().is_err() && "-1".parse::<Token>().is_err());
+    }
 
     #[test]
     fn a_token_is_stamp_and_local_bits_below_2_pow_63() {

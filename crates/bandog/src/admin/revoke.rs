@@ -61,7 +61,7 @@ impl RevokeRequest {
 
     /// Ends the hold at once: the next in line holds before this one has heard of it.
     ///
-    /// That gives up promise 2 of `docs/guarantees.md`, that no two believe to hold at one instant: for a holder that is
+    /// That gives up promise 2 of [`docs/guarantees.md`](https://github.com/bandog-lock/bandog/blob/main/docs/guarantees.md), that no two believe to hold at one instant: for a holder that is
     /// known to be dead, or whose writes are fenced by tokens. The answer is a time of zero.
     ///
     /// ```

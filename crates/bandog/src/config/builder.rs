@@ -233,7 +233,7 @@ impl LockConfigBuilder {
     ///
     /// ```
     /// let wrong = bandog::LockConfig::builder().lease(std::time::Duration::ZERO).build();
-    /// assert_eq!(wrong.unwrap_err().to_string(), "a lease of 0ns is too short; the shortest is 10ms");
+    /// assert_eq!(wrong.unwrap_err().to_string(), "a lease of 0s is too short; the shortest is 10ms");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<LockConfig, ConfigError> {

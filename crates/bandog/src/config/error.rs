@@ -9,7 +9,7 @@ use bandog_core::name::NameError;
 use bandog_core::pattern::PatternError;
 use bandog_core::renewal::RenewalError;
 use bandog_core::store::StoreErrorKind;
-use bandog_core::text::Harmless;
+use bandog_core::text::{Harmless, Length};
 
 use crate::error::{ErrorKind, store_kind};
 
@@ -56,13 +56,13 @@ pub enum ConfigError {
     #[error(transparent)]
     Retry(#[from] BackoffError),
     /// The maximum hold.
-    #[error("max_hold ({max_hold:?}) must be more than zero")]
+    #[error("max_hold ({}) must be more than zero", Length(*max_hold))]
     MaxHold {
         /// As given.
         max_hold: Duration,
     },
     /// A setting of the client.
-    #[error("{option} ({value:?}) {rule}")]
+    #[error("{option} ({}) {rule}", Length(*value))]
     Setting {
         /// Its name.
         option: &'static str,

@@ -126,7 +126,7 @@ impl Options {
 }
 
 impl LockConfig {
-    /// Starts from the defaults in `docs/defaults.md`.
+    /// Starts from the defaults in [`docs/defaults.md`](https://github.com/bandog-lock/bandog/blob/main/docs/defaults.md).
     ///
     /// ```
     /// let config = bandog::LockConfig::builder().lease(std::time::Duration::from_secs(10)).build()?;

@@ -1,5 +1,7 @@
 //! What sort of error it is: stable, to match on, with a word for metrics.
 
+use std::fmt;
+
 /// What sort of error it is, for matching and for metrics. Stable.
 ///
 /// ```
@@ -83,5 +85,12 @@ impl ErrorKind {
     /// ```
     pub fn as_str(self) -> &'static str {
         Self::WORDS[self as usize]
+    }
+}
+
+/// Its stable word.
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }

@@ -69,7 +69,7 @@ fn own_words<'a>(store: &str, lock: Option<&LockName>, error: &'a StoreError) ->
 /// let held = locks.mutex("job").acquire().await?;
 /// let error = locks.mutex("job").wait(std::time::Duration::from_millis(5)).acquire().await.unwrap_err();
 /// if let bandog::AcquireError::Timeout { holder: Some(holder), .. } = error {
-///     println!("ask {} about {}", holder.who, holder.holder);
+///     println!("wait for {holder}, or ask {} about {}", holder.who, holder.holder);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -89,14 +89,20 @@ impl From<Blocker> for HeldBy {
     }
 }
 
+/// Who, and for how long at most.
+impl fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { holder, who, remaining } = self;
+        write!(f, "{holder} on {who}, whose lease has {} left", short(*remaining))
+    }
+}
+
 struct By<'a>(&'a Option<HeldBy>);
 
 impl fmt::Display for By<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(HeldBy { holder, who, remaining }) => {
-                write!(f, "; held by {holder} on {who}, whose lease has {} left", short(*remaining))
-            }
+            Some(holder) => write!(f, "; held by {holder}"),
             None => Ok(()),
         }
     }

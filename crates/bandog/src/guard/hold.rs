@@ -15,7 +15,7 @@ use bandog_core::token::Token;
 
 use crate::acquire::{Waiting, place};
 use crate::driver::{Cohort, Fates, Handle};
-use crate::error::Place;
+use crate::error::{Place, short};
 
 /// How a hold stands.
 ///
@@ -48,6 +48,17 @@ pub enum GuardState {
         /// Why.
         reason: LossReason,
     },
+}
+
+/// As a message tells it: `held, 30s left`, or `lost: revoked: deploying`.
+impl fmt::Display for GuardState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held { remaining } => write!(f, "held, {} left", short(*remaining)),
+            Self::Uncertain { remaining } => write!(f, "uncertain, {} left", short(*remaining)),
+            Self::Lost { reason } => write!(f, "lost: {reason}"),
+        }
+    }
 }
 
 /// A view of a hold: for looking, not for releasing. Cheap to clone; outlives the guard.

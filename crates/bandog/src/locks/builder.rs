@@ -267,7 +267,7 @@ impl LocksBuilder {
     /// ```
     /// let locks = bandog::Locks::builder().build()?;
     /// let wrong = bandog::Locks::builder().claim_window(std::time::Duration::ZERO).build();
-    /// assert_eq!(wrong.unwrap_err().to_string(), "claim_window (0ns) must be at least 1ms");
+    /// assert_eq!(wrong.unwrap_err().to_string(), "claim_window (0s) must be at least 1ms");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<Locks, ConfigError> {

@@ -11,7 +11,7 @@ const REACH: Check = Check::new("reach", "locks keep out those who see them");
 /// Examines the store that a URL names: is it fit for locks, what is not, and which line to change. `bandog doctor` prints it.
 ///
 /// It takes a few seconds at most and leaves nothing behind. A store that [`Locks::connect`] refuses is examined too, as far as
-/// it lets us; what could not be seen is [`Fitness::Unknown`](crate::Fitness::Unknown). The checks are in `docs/doctor.md`. Options count as for
+/// it lets us; what could not be seen is [`Fitness::Unknown`](crate::Fitness::Unknown). The checks are in [`docs/doctor.md`](https://github.com/bandog-lock/bandog/blob/main/docs/doctor.md). Options count as for
 /// [`Locks::connect`]: what is measured is compared with them.
 ///
 /// # Errors

@@ -101,7 +101,7 @@ impl<K: Held> Request<K> {
     ///
     /// # Guarantees
     /// When the future is ready, the lock is held and no other holder is told so at the same instant; see
-    /// `docs/guarantees.md` for what that rests on. **A lock can be lost while you hold it**: watch
+    /// [`docs/guarantees.md`](https://github.com/bandog-lock/bandog/blob/main/docs/guarantees.md) for what that rests on. **A lock can be lost while you hold it**: watch
     /// [`Guard::lost`](crate::Guard::lost), and hand [`Guard::token`](crate::Guard::token) to the resource.
     ///
     /// # Errors

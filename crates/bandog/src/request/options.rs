@@ -117,7 +117,7 @@ impl<K: Held> Request<K> {
         self.change(|order| order.options_mut().progress_within = Some(within))
     }
 
-    /// What to do when the lock is lost, besides telling its guard; see `docs/watchdog.md`.
+    /// What to do when the lock is lost, besides telling its guard; see [`docs/watchdog.md`](https://github.com/bandog-lock/bandog/blob/main/docs/watchdog.md).
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -36,9 +36,13 @@ pub struct LockArgs {
     #[arg(long)]
     pub fair: bool,
     /// The exit code for busy
-    #[arg(short = 'E', long, value_name = "N", default_value_t = exit::BUSY, env = "BANDOG_CONFLICT_EXIT_CODE", hide_env_values = true)]
+    #[arg(short = 'E', long, value_name = "N", default_value_t = exit::BUSY, value_parser = exit_code, env = "BANDOG_CONFLICT_EXIT_CODE", hide_env_values = true)]
     pub conflict_exit_code: u8,
     /// What others see beside host and process; of a ticket after "ticket:" [default: the name of the command, or "ticket"]
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
+}
+
+fn exit_code(text: &str) -> Result<u8, String> {
+    text.parse().map_err(|_| "not a whole number from 0 to 255".to_owned())
 }

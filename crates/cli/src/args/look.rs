@@ -11,7 +11,7 @@ use crate::exit;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help("ls"))]
 pub struct Ls {
-    /// Only locks whose name matches: * any text, ? one sign, [a-z] one of these
+    /// Only locks whose name has this in it; or matches: * any text, ? one sign, [a-z] one of these
     #[arg(help_heading = "Arguments", default_value = "*")]
     pub pattern: String,
     /// Only locks held from this host (* and ? as in names)

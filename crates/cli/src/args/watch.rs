@@ -14,7 +14,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help("watch"))]
 pub struct Watch {
-    /// Only locks whose name matches: * any text, ? one sign, [a-z] one of these
+    /// Only locks whose name has this in it; or matches: * any text, ? one sign, [a-z] one of these
     #[arg(help_heading = "Arguments", default_value = "*")]
     pub pattern: String,
     /// What is looked at, and how often.
@@ -44,7 +44,7 @@ pub struct Looks {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help("top"))]
 pub struct Top {
-    /// Only locks whose name matches: * any text, ? one sign, [a-z] one of these
+    /// Only locks whose name has this in it; or matches: * any text, ? one sign, [a-z] one of these
     #[arg(help_heading = "Arguments", default_value = "*")]
     pub pattern: String,
     /// What is looked at, and how often.

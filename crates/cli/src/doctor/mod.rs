@@ -20,7 +20,7 @@ const FORGOTTEN: &str =
 pub(crate) async fn doctor(args: &Doctor, settings: &Settings) -> Result<Exit, Failure> {
     let url = address(&args.store)?;
     let builder = settings.apply(Locks::builder())?;
-    let found = builder.checkup(&url).await.map_err(|error| unopened(&error))?;
+    let found = builder.checkup(&url).await.map_err(|error| unopened(&error, &url))?;
     let exit = judge(&found, args.strict);
     let mut out = Out::new();
     if args.store.json {

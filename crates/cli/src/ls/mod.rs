@@ -16,9 +16,10 @@ use self::choice::Choice;
 use self::source::Source;
 use crate::args::{Ls, Sort};
 use crate::connect::{Label, existing};
-use crate::entry::Entry;
+use crate::entry::{Entry, kind_words, of_ticket};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::names;
 use crate::note::short;
 use crate::say::write;
 use crate::screen::{Cell, Column, Ink, Out, Screen, Table, harmless};
@@ -29,13 +30,14 @@ use crate::shell::quoted;
 const WHOLE: usize = 1000;
 
 const COLUMNS: &[Column] = &[
-    Column::left("NAME", 0),
-    Column::whole("HOLDER", 4),
-    Column::left("HOST", 2),
-    Column::right("PID", 3),
-    Column::left("LABEL", 5),
+    Column::name("NAME"),
+    Column::id("HOLDER", 1),
+    Column::seldom("KIND", 2),
+    Column::left("HOST", 4),
+    Column::right("PID", 5),
+    Column::left("LABEL", 6),
     Column::right("HELD", 0),
-    Column::right("LEFT", 1),
+    Column::right("LEFT", 3),
     Column::right("WAITERS", 0),
 ];
 
@@ -43,7 +45,7 @@ pub(crate) async fn ls(args: &Ls, settings: &Settings) -> Result<Exit, Failure> 
     let choice = Choice::new(args)?;
     let locks = existing(&args.store, settings, Label::Usual("ls")).await?;
     let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let mut source = Source::new(&locks, &args.pattern, choice, args.after.clone());
+    let mut source = Source::new(&locks, &names::pattern(&args.pattern), choice, args.after.clone());
     let mut listing = Listing { out: Out::new(), json: args.store.json, table: None, printed: 0 };
     match args.sort {
         Some(sort) => listing.sorted(&mut source, sort, args.reverse, limit.unwrap_or(WHOLE)).await?,
@@ -177,7 +179,7 @@ pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
     };
     let Some(first) = entry.holders.first() else {
         let none = || Cell::new("-").ink(Ink::Faint);
-        return vec![name, none(), none(), none(), none(), none(), none(), waiters];
+        return vec![name, none(), Cell::new(kind_words(entry)), none(), none(), none(), none(), none(), waiters];
     };
     let id = match entry.holders.len() {
         1 => first.id.to_string(),
@@ -191,9 +193,10 @@ pub(crate) fn row(entry: &Entry) -> Vec<Cell> {
     vec![
         name,
         Cell::new(id),
+        Cell::new(kind_words(entry)),
         Cell::new(harmless(&first.who.host)),
         Cell::new(first.who.pid.to_string()),
-        Cell::new(harmless(&first.who.label)),
+        Cell::new(harmless(of_ticket(&first.who.label).unwrap_or(&first.who.label))),
         Cell::new(short(first.held)),
         left,
         waiters,

@@ -1,4 +1,5 @@
-//! Rows under headers, aligned. On a narrow terminal the least important columns go first, then the widest text is cut.
+//! Rows under headers, aligned. On a narrow terminal ids are shortened first, the least important columns go next, and what a row is
+//! about is cut last.
 //!
 //! The widths are those of the rows that the table was made for; rows that come later, in a listing without end, use them too.
 
@@ -10,6 +11,10 @@ use super::{Ink, Screen};
 const GAP: usize = 2;
 /// A text column is not cut below this.
 const LEAST: usize = 8;
+/// Nor an id, of which so much still tells it from its neighbours.
+const LEAST_ID: usize = 6;
+/// What a row is about is not cut below this as long as there are columns to leave out.
+const KEPT: usize = 32;
 
 /// One column.
 #[derive(Debug, Clone, Copy)]
@@ -21,19 +26,40 @@ pub(crate) struct Column {
     pub(crate) whole: bool,
     /// Those with the highest number go first when there is no room. 0 always stays.
     pub(crate) spare: u8,
+    /// What it is not cut below.
+    least: usize,
+    /// The same as long as there are columns to leave out.
+    kept: usize,
+    /// Whether it is left out where all its cells are empty.
+    seldom: bool,
 }
 
 impl Column {
     pub(crate) const fn left(head: &'static str, spare: u8) -> Self {
-        Self { head, right: false, whole: false, spare }
+        Self { head, right: false, whole: false, spare, least: LEAST, kept: LEAST, seldom: false }
+    }
+
+    /// What a row is about.
+    pub(crate) const fn name(head: &'static str) -> Self {
+        Self { kept: KEPT, ..Self::left(head, 0) }
+    }
+
+    /// Ids: the first signs are enough to tell them apart.
+    pub(crate) const fn id(head: &'static str, spare: u8) -> Self {
+        Self { least: LEAST_ID, kept: LEAST_ID, ..Self::left(head, spare) }
+    }
+
+    /// Mostly there is nothing to say.
+    pub(crate) const fn seldom(head: &'static str, spare: u8) -> Self {
+        Self { whole: true, seldom: true, ..Self::left(head, spare) }
     }
 
     pub(crate) const fn whole(head: &'static str, spare: u8) -> Self {
-        Self { head, right: false, whole: true, spare }
+        Self { whole: true, ..Self::left(head, spare) }
     }
 
     pub(crate) const fn right(head: &'static str, spare: u8) -> Self {
-        Self { head, right: true, whole: true, spare }
+        Self { right: true, ..Self::whole(head, spare) }
     }
 }
 
@@ -68,7 +94,10 @@ impl Table {
     /// A table with room for these rows.
     pub(crate) fn new(screen: Screen, columns: &'static [Column], rows: &[Vec<Cell>]) -> Self {
         let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width()).max();
-        let width = |(at, column): (usize, &Column)| Some(widest(at).unwrap_or(0).max(column.head.width()));
+        let width = |(at, column): (usize, &Column)| {
+            let widest = widest(at).unwrap_or(0);
+            (widest > 0 || !column.seldom).then_some(widest.max(column.head.width()))
+        };
         let widths = columns.iter().enumerate().map(width).collect();
         let mut table = Self { screen, columns, widths };
         if let Some(room) = screen.columns() {
@@ -86,7 +115,7 @@ impl Table {
     /// Text may be cut to its least width, so a column goes only if that is not enough.
     fn drop_columns(&mut self, room: usize) {
         let least = |table: &Self| {
-            let cut: usize = table.text().map(|at| table.widths[at].unwrap_or(0).saturating_sub(table.least(at))).sum();
+            let cut: usize = table.text().map(|at| table.widths[at].unwrap_or(0).saturating_sub(table.kept(at))).sum();
             table.total() - cut
         };
         while least(self) > room {
@@ -96,11 +125,14 @@ impl Table {
         }
     }
 
-    /// Cuts the widest text column, sign by sign.
+    /// Cuts the widest text column, sign by sign: as long as there is another, not what the row is about.
     fn narrow(&mut self, room: usize) {
         while self.total() > room {
-            let can = self.text().filter(|at| self.widths[*at].is_some_and(|width| width > self.least(*at)));
-            let Some(at) = can.max_by_key(|at| self.widths[*at]) else { return };
+            let widest = |least: &dyn Fn(usize) -> usize| {
+                let can = self.text().filter(|at| self.widths[*at].is_some_and(|width| width > least(*at)));
+                can.max_by_key(|at| self.widths[*at])
+            };
+            let Some(at) = widest(&|at| self.kept(at)).or_else(|| widest(&|at| self.least(at))) else { return };
             self.widths[at] = self.widths[at].map(|width| width - 1);
         }
     }
@@ -110,7 +142,12 @@ impl Table {
     }
 
     fn least(&self, at: usize) -> usize {
-        LEAST.max(self.columns[at].head.width())
+        self.columns[at].least.max(self.columns[at].head.width())
+    }
+
+    /// The same while there are columns to leave out.
+    fn kept(&self, at: usize) -> usize {
+        self.widths[at].unwrap_or(0).min(self.columns[at].kept).max(self.least(at))
     }
 
     pub(crate) fn head(&self) -> String {
@@ -154,7 +191,7 @@ mod tests {
     use super::*;
 
     const COLUMNS: &[Column] =
-        &[Column::left("NAME", 0), Column::whole("HOLDER", 2), Column::right("PID", 1), Column::right("WAITERS", 0)];
+        &[Column::name("NAME"), Column::id("HOLDER", 2), Column::right("PID", 1), Column::right("WAITERS", 0)];
 
     fn rows() -> Vec<Vec<Cell>> {
         let row = |words: [&str; 4]| words.map(Cell::new).to_vec();
@@ -181,19 +218,20 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_screen_cuts_text_then_drops_columns() {
+    fn a_narrow_screen_shortens_ids_then_drops_columns_then_cuts_names() {
         assert_eq!(
             drawn(Some(38)),
             [
-                "NAME        HOLDER        PID  WAITERS",
-                "nightly-r…  k3x9w0c2fm      7        2",
-                "a           b           70123       10"
+                "NAME            HOLDER    PID  WAITERS",
+                "nightly-report  k3x9w…      7        2",
+                "a               b       70123       10"
             ]
         );
+        assert_eq!(drawn(Some(30))[0], "NAME              PID  WAITERS");
         let narrow = drawn(Some(24));
-        assert_eq!(narrow[0], "NAME        PID  WAITERS");
+        assert_eq!(narrow[..2], ["NAME            WAITERS", "nightly-report        2"]);
         assert!(narrow.iter().all(|line| line.width() <= 24), "{narrow:?}");
-        assert_eq!(drawn(Some(20))[0], "NAME         WAITERS");
+        assert_eq!(drawn(Some(20))[1], "nightly-re…        2");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bandog::op::HolderView;
 use serde_json::{Value, json};
 
 use crate::args::Alerts;
-use crate::note::short;
+use crate::note::{short, waiters as counted};
 use crate::screen::harmless;
 use crate::watch::{Sight, party};
 
@@ -70,7 +70,7 @@ fn of_lock(name: &LockName, sight: &Sight, limits: Alerts, wall: u64) -> Vec<Ale
     }
     let waiters = sight.record.queue;
     if waiters > usize::try_from(limits.waiters).unwrap_or(usize::MAX) {
-        alerts.push(alert(Why::Waiters, format!("{waiters} wait")));
+        alerts.push(alert(Why::Waiters, counted(waiters)));
     }
     alerts
 }
@@ -114,7 +114,7 @@ mod tests {
     fn long_holds_and_long_queues_are_told() {
         let waiters = [waiter(2, 990), waiter(3, 990), waiter(4, 990)];
         let told = told(record(&[holder(1, 699, 30)], &waiters), None);
-        assert_eq!(told, ["job: 3 wait", "job: held for 5m01s by web1/1"]);
+        assert_eq!(told, ["job: 3 waiters", "job: held for 5m01s by web1/1"]);
     }
 
     #[test]

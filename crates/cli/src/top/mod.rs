@@ -31,6 +31,7 @@ use crate::connect::user;
 use crate::entry::wall_micros;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::names;
 use crate::screen::{Out, Screen};
 use crate::settings::Settings;
 use crate::signals::Interrupts;
@@ -49,14 +50,15 @@ pub(crate) async fn top(args: &Top, settings: &Settings) -> Result<Exit, Failure
         return Err(Failure::new("no_terminal", Exit::Usage, text));
     }
     let mut interrupts = Interrupts::new();
-    let eyes = Eyes::open(&args.store, settings, &user("top"), (&args.pattern, &args.looks)).await?;
+    let pattern = names::pattern(&args.pattern);
+    let eyes = Eyes::open(&args.store, settings, &user("top"), (&pattern, &args.looks)).await?;
     let ends = async {
         tokio::select! {
             _ = interrupts.next() => {}
             () = end(args.looks.lasting) => {}
         }
     };
-    let mut view = View::new(args, eyes);
+    let mut view = View::new(args, eyes, &pattern);
     let shown = async { if args.store.json { view.print().await } else { view.show().await } };
     tokio::select! {
         biased;
@@ -76,10 +78,10 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(args: &'a Top, eyes: Eyes) -> Self {
+    fn new(args: &'a Top, eyes: Eyes, pattern: &str) -> Self {
         let clock = Clock::system();
         let store = eyes.locks().health().store;
-        let model = Model::new(store, &args.pattern, args.alerts, clock.now());
+        let model = Model::new(store, pattern, args.alerts, clock.now());
         let state = State::new(Screen::stdout(), model, clock.now());
         let mut view = Self { args, eyes, state, clock, pending: Vec::new() };
         view.take(Vec::new());

@@ -7,7 +7,7 @@ use bandog::{LockName, PublicId, Token, Who};
 use serde_json::{Value, json};
 
 use crate::entry::time;
-use crate::note::{millis, short};
+use crate::note::{millis, short, waiters as counted};
 use crate::screen::{Ink, harmless};
 
 /// Something that happened to a lock.
@@ -189,13 +189,5 @@ impl Change {
                 json!({ "waiter": by.json(), "waited_ms": millis(*waited), "waiters": waiters })
             }
         }
-    }
-}
-
-fn counted(waiters: usize) -> String {
-    match waiters {
-        0 => "nobody waits".to_owned(),
-        1 => "1 waits".to_owned(),
-        count => format!("{count} wait"),
     }
 }

@@ -25,13 +25,15 @@ pub(crate) use self::tell::{clock, found};
 use crate::args::{Looks, Watch};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::names;
 use crate::settings::Settings;
 use crate::signals::Interrupts;
 
 pub(crate) async fn watch(args: &Watch, settings: &Settings) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new();
-    let mut eyes = Eyes::open(&args.store, settings, "watch", (&args.pattern, &args.looks)).await?;
-    let tell = Tell::new(&args.pattern, args.store.json);
+    let pattern = names::pattern(&args.pattern);
+    let mut eyes = Eyes::open(&args.store, settings, "watch", (&pattern, &args.looks)).await?;
+    let tell = Tell::new(&pattern, args.store.json);
     let mut watching = Watching { tell, looks: args.looks.clone(), troubled: false, crowded: false, unread: 0 };
     watching.introduce(&eyes)?;
     watching.say_if_crowded(&eyes)?;

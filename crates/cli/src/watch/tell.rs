@@ -158,11 +158,11 @@ mod tests {
         let by = Party { id: PublicId::from_bits(7), who: Some(Arc::new(who)) };
         let mut tell = Tell { screen: Screen::of(Some(60), false), ..Tell::new("*", false) };
         let waits = |waiters| Change::Waits { by: by.clone(), waiters };
-        assert_eq!(line(&mut tell, "ab", waits(1)), "00:00:01  ab  waits     web1/7 (re\\nport); 1 waits");
+        assert_eq!(line(&mut tell, "ab", waits(1)), "00:00:01  ab  waits     web1/7 (re\\nport); 1 waiter");
         let long = line(&mut tell, "a-name-that-is-much-too-long", waits(2));
         assert_eq!(
             long,
-            "00:00:01  a-name-that-is-much…  waits     web1/7 (re\\nport); 2\n                                          wait"
+            "00:00:01  a-name-that-is-much…  waits     web1/7 (re\\nport); 2\n                                          waiters"
         );
         assert!(line(&mut tell, "ab", waits(3)).starts_with("00:00:01  ab                    waits     web1/7"));
     }

@@ -79,7 +79,7 @@ pub(crate) fn on_lost(stage: &Stage, _: &str) {
 pub(crate) fn grace(stage: &Stage, _: &str) {
     // Long enough for the command to obey, and not waited for when it has.
     let line = stage.line("run --lease 10m --grace 5m --max-hold 1.5 job");
-    line.sh(OBEDIENT).run().is(91).says("the command has 5m00s to end").prints_after("ready", "term\n");
+    line.sh(OBEDIENT).run().is(91).says("the command has 5m to end").prints_after("ready", "term\n");
     // Over at once for one that does not.
     let line = stage.line("run --max-hold 0.2 job").env("BANDOG_GRACE", "0.1");
     line.sh(STUBBORN).run().is(91).says("the command has 0.1s to end");

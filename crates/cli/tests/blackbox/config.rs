@@ -83,7 +83,10 @@ fn what_is_wrong_in_a_file_is_named_with_file_option_and_value() {
         ("fair = 'maybe'", "bad.toml: fair=\"maybe\" is not true or false"),
         ("grace = 'soon'", "bad.toml: grace = \"soon\" is wrong: not a duration such as 90s, 1h30m or 0.5 (seconds)"),
         ("on_lost = 'cry'", "bad.toml: on_lost = \"cry\" is wrong: not one of term, kill, notify, ignore"),
-        ("conflict_exit_code = 256", "bad.toml: conflict_exit_code = \"256\" is wrong: 256 is not in 0..=255"),
+        (
+            "conflict_exit_code = 256",
+            "bad.toml: conflict_exit_code = \"256\" is wrong: not a whole number from 0 to 255",
+        ),
         ("lease = [1, 2]", "bad.toml: lease is of the type array, which is not a text, a number or a boolean"),
         ("lease = soon", "bad.toml: line 1, column 9 is no TOML: "),
     ] {

@@ -160,7 +160,7 @@ fn not_found(stage: &Stage) {
 fn interrupted(stage: &Stage) {
     let _job = stage.hold("");
     let waits = stage.line("run job -- true").start();
-    waits.await_err("waiting for ");
+    waits.await_err("waited ");
     waits.signal(Signal::INT);
     waits.wait().is(130);
 }

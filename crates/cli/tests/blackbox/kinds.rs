@@ -44,7 +44,7 @@ fn a_waiter_in_a_fair_queue_is_not_overtaken_by_one_that_does_not_wait() {
     let job = stage.hold("-s");
     let writer = stage.line("run --fair --json job -- true").start();
     stage.await_waiters(1);
-    stage.line("run -n -s job -- true").run().is(75).says("; 1 waits");
+    stage.line("run -n -s job -- true").run().is(75).says("; 1 waiter");
     job.finish().is(0);
     writer.wait().is(0);
 }

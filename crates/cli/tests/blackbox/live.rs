@@ -31,7 +31,7 @@ fn the_line_fits_changes_and_is_cleared() {
         }
     });
     let shown = || std::fs::read_to_string(&screen).unwrap_or_default();
-    until("the line is there and has changed", || (shown().matches("waiting for ").count() >= 2).then_some(()));
+    until("the line is there and has changed", || (shown().matches("waited ").count() >= 2).then_some(()));
     job.finish().is(0);
     let status = until("the end", || waits.try_wait().unwrap());
     reader.join().unwrap();
@@ -42,7 +42,7 @@ fn the_line_fits_changes_and_is_cleared() {
     let lines: Vec<&str> = parts.collect();
     let (last, live) = lines.split_last().unwrap();
     for line in live.iter().filter(|line| !line.is_empty()) {
-        assert!(line.starts_with("bandog: job: waiting for ") && line.ends_with('…'), "{shown:?}");
+        assert!(line.starts_with("bandog: job: waited ") && line.ends_with('…'), "{shown:?}");
         assert_eq!(line.chars().count(), 39, "{shown:?}");
     }
     assert!(last.starts_with("bandog: job: acquired after ") && last.ends_with("\r\nran\r\n"), "{shown:?}");
@@ -70,7 +70,7 @@ fn ctrl_c_ends_a_script_of_bash() {
             }
         });
         let shown = || std::fs::read_to_string(&path).unwrap_or_default();
-        let sign = if waiting { "waiting for " } else { "ready" };
+        let sign = if waiting { "waited " } else { "ready" };
         until("it runs or waits", || shown().contains(sign).then_some(()));
         (&*keys).write_all(b"\x03").unwrap();
         until("the end", || bash.try_wait().unwrap());

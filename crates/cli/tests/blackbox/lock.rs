@@ -44,7 +44,7 @@ pub(crate) fn wait(stage: &Stage, sub: &str) {
     asks(stage, sub, "-w 0.5").run().is(75).says("job: busy after ");
     asks(stage, sub, "-w 0").run().is(75).says("wait for it with --wait 5m");
     let waits = asks(stage, sub, "--wait 1h").start();
-    waits.await_err("waiting for ");
+    waits.await_err("waited ");
     job.finish().is(0);
     waits.wait().is(0);
 }
@@ -114,7 +114,7 @@ pub(crate) fn conflict_exit_code(stage: &Stage, sub: &str) {
     asks(stage, sub, "-w 0.5 --conflict-exit-code 0").run().is(0);
     asks(stage, sub, "-n").env("BANDOG_CONFLICT_EXIT_CODE", "11").run().is(11);
     asks(stage, sub, "-n -E 9").env("BANDOG_CONFLICT_EXIT_CODE", "11").run().is(9);
-    asks(stage, sub, "-n -E 256").run().is(64).says("256 is not in 0..=255");
+    asks(stage, sub, "-n -E 256").run().is(64).says("not a whole number from 0 to 255");
 }
 
 pub(crate) fn on_busy(stage: &Stage, sub: &str) {

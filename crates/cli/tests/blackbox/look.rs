@@ -76,6 +76,7 @@ pub(crate) fn pattern(stage: &Stage, _: &str) {
     assert_eq!(listed(stage, ""), ["order:1", "order:2", "other"]);
     assert_eq!(listed(stage, "order:*"), ["order:1", "order:2"]);
     assert_eq!(listed(stage, "nothing*"), Vec::<String>::new());
+    assert_eq!(listed(stage, "th"), ["other"], "text without a glob may stand anywhere, as in top");
     stage
         .line("ls nothing*")
         .run()
@@ -153,6 +154,30 @@ pub(crate) fn after(stage: &Stage, _: &str) {
     assert_eq!(listed(stage, "--after b"), ["c"]);
     assert_eq!(listed(stage, "--label of-[ac] --limit 1 --after a"), ["c"]);
     stage.line("ls --after b --sort name").run().is(64).says("cannot be used with");
+}
+
+#[test]
+fn a_listing_says_how_a_lock_is_held_where_that_is_not_the_usual_way() {
+    let stage = Stage::new();
+    let _job = stage.hold("");
+    assert!(!stage.line("ls").run().is(0).out.contains("KIND"), "all is as usual");
+    let _read = stage.line("run -s read").hold();
+    let _pool = stage.line("run --permits 2 --of 5 pool").hold();
+    stage.line("acquire --label deploy trip").run().is(0);
+    let listed = stage.line("ls").run().is(0);
+    let line = |name: &str| listed.out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(line("NAME").contains("  KIND "), "{listed:?}");
+    for (name, kind) in [("read", " shared "), ("pool", " 2 of 5 "), ("trip", " ticket "), ("trip", " deploy ")] {
+        assert!(line(name).contains(kind), "{name}: {listed:?}");
+    }
+    // What a row is about stays whole on a narrow terminal.
+    let _long = stage.line("run --label nightly the-report-of-all-reports").hold();
+    for (line, columns, is_short) in [("ls", 60, false), ("ls the-report", 50, true)] {
+        let shown = stage.line(line).at_terminal(columns, "").is(0);
+        let row = shown.out.lines().find(|line| line.starts_with("the-report")).unwrap();
+        assert!(row.starts_with("the-report-of-all-reports  ") && row.contains('~') == is_short, "{shown:?}");
+        assert!(shown.out.lines().all(|line| line.trim_end().chars().count() <= usize::from(columns)), "{shown:?}");
+    }
 }
 
 pub(crate) fn name(stage: &Stage, _: &str) {

@@ -26,12 +26,12 @@ fn a_wait_away_from_a_terminal_is_one_line_per_holder() {
     stage.await_waiters(1);
     let waits = stage.line("run job -- true").start();
     let first = plain(&waits.await_err("(one)"));
-    assert!(first.starts_with("bandog: job: waiting for #.#s, held by HOST/# (one) for #.#s; "), "{first}");
+    assert!(first.starts_with("bandog: job: waited #.#s, held by HOST/# (one) for #.#s; "), "{first}");
     stage.await_waiters(2);
     one.finish().is(0);
     assert_eq!(
         plain(&waits.await_err("(two)")),
-        "bandog: job: waiting for #.#s, held by HOST/# (two) for #.#s; next in line"
+        "bandog: job: waited #.#s, held by HOST/# (two) for #.#s; next in line"
     );
     two.finish().is(0);
     let outcome = waits.wait().is(0);
@@ -48,12 +48,12 @@ fn busy_names_the_holder_its_label_and_since_when() {
     assert_eq!(lines[0], "bandog: job: busy, held by HOST/# (nightly) for #.#s");
     assert!(lines[1].starts_with("  why:  another process holds it"), "{told}");
     assert!(lines[2].starts_with("  do:   wait for it") && lines[2].contains("bandog break job --reason"), "{told}");
-    assert_eq!(lines[3..], ["  more: bandog explain busy, or docs/errors.md#busy"]);
+    assert_eq!(lines[3..], ["  more: bandog explain busy"]);
     assert!(outcome.err.contains(&format!("/{} ", job.id())), "{outcome:?}");
     let outcome = stage.line("run -w 0.5 job -- true").run().is(75);
     let told = plain(&outcome.err);
     assert!(told.contains("bandog: job: busy after #.#s, held by HOST/# (nightly) for #.#s\n  why: "), "{told}");
-    assert!(told.ends_with("  more: bandog explain timeout, or docs/errors.md#timeout\n"), "{told}");
+    assert!(told.ends_with("  more: bandog explain timeout\n"), "{told}");
     let busy = stage.line("run --json -w 0.5 job -- true").run().is(75).event("busy");
     let holder = &busy["holders"][0];
     assert_eq!((&holder["label"], &holder["pid"]), (&"nightly".into(), &job.id().into()), "{busy}");
@@ -82,7 +82,7 @@ fn a_wrong_command_line_is_explained_like_every_error() {
     let wrong = stage.line("break job").run().is(64).says("  --reason <TEXT>\n");
     let wrong =
         wrong.says("\nUsage: bandog break [OPTIONS] --reason <TEXT> <NAME>\n").says("\n  do:   see bandog help");
-    assert!(wrong.err.ends_with("  more: bandog explain usage, or docs/errors.md#usage\n"), "{wrong:?}");
+    assert!(wrong.err.ends_with("  more: bandog explain usage\n"), "{wrong:?}");
     assert!(!wrong.err.contains("For more information"), "{wrong:?}");
     let quiet = stage.line("run -q --wat job -- true").run().is(64);
     assert!(!quiet.err.contains("why: "), "{quiet:?}");
@@ -100,7 +100,7 @@ fn where_nobody_can_be_asked_the_advice_is_to_say_yes() {
     let job = stage.hold("");
     for line in ["break job --reason test", "bench --for 0.1s", "top"] {
         let outcome = stage.line(line).run().is(64).says("do:   say --yes where nobody can answer; ");
-        outcome.says("docs/errors.md#no_terminal").done();
+        outcome.says("bandog explain no_terminal").done();
     }
     job.finish().is(0);
 }
@@ -113,10 +113,71 @@ fn a_store_that_is_none_is_explained_with_those_that_the_command_takes() {
         "doctor --store carrier-pigeon:coop",
         "run --store redis://h:99999 job -- true",
     ] {
-        let wrong =
-            stage.line(line).run().is(64).says("is not the address of a store").says("give one such as redis://");
+        let wrong = stage.line(line).run().is(64).says("give an address such as redis://");
         assert!(!wrong.err.contains("memory:") && !wrong.err.contains("bounds"), "{wrong:?}");
     }
+}
+
+#[test]
+fn an_address_that_is_nearly_one_is_told_as_it_should_be() {
+    let stage = Stage::new();
+    for (given, meant) in [
+        ("/tmp/x.db", "sqlite:/tmp/x.db"),
+        ("sqlite:///tmp/x.db", "sqlite:/tmp/x.db"),
+        ("127.0.0.1:6379", "redis://127.0.0.1:6379"),
+        ("reddis://db1", "redis://db1"),
+        ("locks.db?leese=3", "sqlite:locks.db"),
+    ] {
+        for line in ["run job -- true", "ls", "doctor", "watch"] {
+            let (line, rest) = line.split_once(" -- ").map_or((line, ""), |(line, _)| (line, "-- true"));
+            let told = stage.line(line).arg(format!("--store={given}")).words(rest).run().is(64);
+            told.says(&format!("  do:   write {meant}\n")).done();
+        }
+    }
+    let wrong = stage.line("run job -- true").env("BANDOG_STORE", &stage.url("locks.db?leese=3")).run().is(64);
+    let wrong = wrong.says("there is no option \"leese\"").says("  do:   write lease= instead of leese=\n");
+    assert!(!wrong.err.contains("bound"), "{wrong:?}");
+}
+
+#[test]
+fn a_message_says_why_only_where_it_adds_something_and_names_the_subcommand() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.path("folder")).unwrap();
+    let folder = format!("run --store {} job -- true", stage.url("folder"));
+    for (line, code, said) in [
+        ("run --wat job -- true", 64, "unexpected argument '--wat' found"),
+        ("run -w -5s job -- true", 64, "invalid value '-5s' for '-w': it cannot be below zero"),
+        ("run -E foo job -- true", 64, "'--conflict-exit-code <N>': not a whole number from 0 to 255"),
+        ("run --permits x --of 2 job -- true", 64, "'--permits <N>': not a whole number"),
+        ("run --lease 1h job -- true", 64, "a lease of 1h is too long; the longest is 10m"),
+        ("run --lease 0 job -- true", 64, "a lease of 0s is too short"),
+        (&folder, 69, "is a directory"),
+    ] {
+        let told = stage.line(line).run().is(code).says(said);
+        assert!(!told.err.contains("why: ") && !told.err.contains("password"), "{told:?}");
+        let error = stage.line(&line.replacen("run", "run --json", 1)).run().is(code).event("error");
+        assert!(error.get("why").is_none() && error["do"].is_string(), "{error}");
+    }
+    stage
+        .line("run --wat job -- true")
+        .run()
+        .is(64)
+        .says("do:   see bandog help run.\n  more: bandog explain usage\n")
+        .done();
+    stage.line("rn job -- true").run().is(64).says("Did you mean bandog run?").says("do:   see bandog help.").done();
+    stage.line("explain busyy").run().is(64).says("do:   write bandog explain busy\n").done();
+}
+
+#[test]
+fn a_port_without_tls_is_told_from_a_server_that_is_away() {
+    if bandog_rig::is_missing() {
+        return;
+    }
+    let stage = Stage::new();
+    let server = bandog_rig::Server::start();
+    let url = format!("rediss://127.0.0.1:{}?connect_timeout=300ms", server.port);
+    let told = stage.line("run job -- true").env("BANDOG_STORE", &url).run().is(69);
+    told.says("most likely this port has none").says("write redis:// if the server has no TLS").done();
 }
 
 #[test]
@@ -127,7 +188,7 @@ fn no_line_of_an_error_is_longer_than_the_terminal_is_wide() {
         [("run -n job -- true", 75), ("show --store carrier-pigeon:coop job", 64), ("run --wat job", 64)]
     {
         let shown = stage.line(line).at_terminal(44, "").is(code);
-        assert!(shown.out.contains("bandog: ") && shown.out.contains("why: "), "{shown:?}");
+        assert!(shown.out.contains("bandog: ") && shown.out.contains("do: "), "{shown:?}");
         assert!(shown.out.lines().all(|line| line.trim_end().chars().count() < 44), "{shown:?}");
     }
     job.finish().is(0);
@@ -175,7 +236,7 @@ fn a_store_that_cannot_be_used_is_named_with_its_path_and_the_reason() {
         let url = stage.url(file);
         let outcome = stage.line(&format!("run --store {url} job -- true")).run().is(69);
         let outcome = outcome.says(&format!("bandog: store {url} could not be opened: ")).says(reason);
-        assert_eq!(outcome.err.lines().count(), 4, "{outcome:?}");
+        assert_eq!(outcome.err.lines().count(), 3, "{outcome:?}");
         let outcome = stage.line(&format!("run -q --store {url} job -- true")).run().is(69);
         assert_eq!(outcome.err.lines().count(), 1, "{outcome:?}");
         let error = stage.line(&format!("run --json --store {url} job -- true")).run().is(69).event("error");
@@ -208,7 +269,7 @@ fn control_characters_are_shown_and_not_obeyed() {
     stage.line("run -n --json job -- true").run().is(75).event("busy");
     job.finish().is(0);
     let outcome = stage.line("run").arg("na\x1b[2Jme\n").words("-- true").run().is(64);
-    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 4, "{outcome:?}");
+    assert!(!outcome.err.contains('\x1b') && outcome.err.lines().count() == 3, "{outcome:?}");
     let outcome = stage.line("run --json").arg("na\x1b[2Jme\n").words("-- true").run().is(64);
     assert_eq!(outcome.event("error")["lock"], "na\x1b[2Jme\n");
 }

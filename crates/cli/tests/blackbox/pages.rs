@@ -43,6 +43,48 @@ pub(crate) fn completions(stage: &Stage, _: &str) {
     stage.line("completions tcsh").run().is(64).says("tcsh");
 }
 
+#[test]
+fn completions_know_locks_kinds_of_errors_and_subcommands() {
+    if Command::new("bash").arg("--version").output().is_err() {
+        return eprintln!("!!! SKIPPED: bash is not there");
+    }
+    let stage = Stage::new();
+    let _job = stage.line("run nightly-report").hold();
+    let script = stage.write("complete.bash", &stage.line("completions bash").run().is(0).out);
+    let complete = |words: &str| {
+        let asked = format!(
+            "PATH=${{0%/*}}:$PATH; . {}; COMP_WORDS=({words} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _bandog_named bandog; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        stage
+            .shell("exec bash -c \"$1\" \"$2\"")
+            .arg("sh")
+            .arg(asked)
+            .arg(crate::stage::BANDOG)
+            .run()
+            .is(0)
+            .silent()
+            .out
+    };
+    for sub in ["show", "run", "break", "ls"] {
+        assert!(complete(&format!("bandog {sub}")).lines().any(|line| line == "nightly-report"), "{sub}");
+    }
+    assert!(complete("bandog explain").lines().any(|line| line == "would_deadlock"));
+    assert!(complete("bandog man").lines().any(|line| line == "doctor"));
+    assert!(!complete("bandog doctor").contains("nightly-report"));
+    for (shell, words) in
+        [("zsh", ["_bandog_names", "would_deadlock"]), ("fish", ["bandog ls --json", "would_deadlock"])]
+    {
+        let script = stage.line(&format!("completions {shell}")).run().is(0).out;
+        assert!(words.iter().all(|word| script.contains(word)), "{shell}");
+        let Ok(checked) = Command::new(shell).arg("-n").arg(stage.write("complete.any", &script)).output() else {
+            continue;
+        };
+        assert!(checked.status.success(), "{shell}: {checked:?}");
+    }
+}
+
 pub(crate) fn man(stage: &Stage, _: &str) {
     let names: Vec<String> = Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     for name in [String::new()].into_iter().chain(names) {

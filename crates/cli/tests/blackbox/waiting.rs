@@ -9,7 +9,7 @@ fn the_lock_is_handed_over_when_it_is_released() {
     let stage = Stage::new();
     let job = stage.hold("");
     let waits = stage.line("run job").sh("echo got it after $BANDOG_WAITED_MS").start();
-    waits.await_err("waiting for ");
+    waits.await_err("waited ");
     assert_eq!(waits.out(), "");
     job.finish().is(0);
     let outcome = waits.wait().is(0);
@@ -67,7 +67,7 @@ fn a_wait_that_is_over_runs_nothing() {
     let stage = Stage::new();
     let job = stage.hold("");
     let waits = stage.line("run -w 0.4 job -- touch ran").start();
-    waits.await_err("waiting for ");
+    waits.await_err("waited ");
     waits.wait().is(75).says("bandog: job: busy after ");
     assert!(!stage.path("ran").exists());
     job.finish().is(0);

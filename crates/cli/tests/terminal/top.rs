@@ -162,7 +162,7 @@ fn play(world: &World) {
 
     // The lock of the filter is still the chosen one.
     top.press("g\r");
-    top.expect(&["job  held, 1 waits", "WAITER", "second", "HISTORY", "Esc close  b break"]);
+    top.expect(&["job  held, 1 waiter", "WAITER", "second", "HISTORY", "Esc close  b break"]);
     top.press("b");
     top.expect(&["break job", "(first)  exclusive, held", "reason:"]);
     top.press("stuck since noon\r");
@@ -199,7 +199,7 @@ fn a_lock_is_ended_at_once_and_alerts_tell_of_it() {
     let top = world.top(" --alert-hold 0.1s --alert-waiters 0");
     top.expect(&["job: held for ", "stuck"]);
     let _next = world.start("run --label next job -- sleep 1000");
-    top.expect(&["job: 1 wait"]);
+    top.expect(&["job: 1 waiter"]);
     top.press("bits host is gone\rn");
     top.expect(&["AT ONCE", "y END IT AT ONCE"]);
     top.press("y");

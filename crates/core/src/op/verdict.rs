@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::holder::{PublicId, Who};
 use crate::mode::Kind;
+use crate::text::Length;
 use crate::time::LeaseTime;
 use crate::token::Stamp;
 
@@ -100,7 +101,7 @@ pub enum Refusal {
         limit: u32,
     },
     /// The lease is longer than this store allows.
-    #[error("the lease is longer than this store allows ({max:?})")]
+    #[error("the lease is longer than this store allows ({})", Length(*max))]
     LeaseTooLong {
         /// The store's maximum.
         max: Duration,

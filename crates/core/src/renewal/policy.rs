@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::lease::{Drift, Lease};
+use crate::text::Length;
 use crate::time::Moment;
 
 /// The resolution of the timers: no step is shorter.
@@ -77,7 +78,9 @@ pub enum RenewalError {
     },
     /// The margin for drifting clocks leaves too little of the lease.
     #[error(
-        "of a lease of {lease:?} the margin for drifting clocks leaves only {safe:?}: ask for a longer lease or a smaller drift"
+        "of a lease of {} the margin for drifting clocks leaves only {}: ask for a longer lease or a smaller drift",
+        Length(*lease),
+        Length(*safe)
     )]
     Drift {
         /// The lease.
@@ -87,7 +90,10 @@ pub enum RenewalError {
     },
     /// The period is longer than the lease, or too short.
     #[error(
-        "renew_every is {every:?} and the lease {lease:?}: it must be at least {TICK:?} and shorter than the lease"
+        "renew_every is {} and the lease {}: it must be at least {} and shorter than the lease",
+        Length(*every),
+        Length(*lease),
+        Length(TICK)
     )]
     Period {
         /// The period given.

@@ -14,8 +14,9 @@ use crate::screen::{Cell, Column, Ink, Screen, Table};
 
 /// As `ls` has them, and how long the last holds lasted.
 const COLUMNS: &[Column] = &[
-    Column::left("NAME", 0),
-    Column::left("HOLDER", 5),
+    Column::name("NAME"),
+    Column::id("HOLDER", 5),
+    Column::seldom("KIND", 1),
     Column::left("HOST", 3),
     Column::right("PID", 4),
     Column::left("LABEL", 6),

@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use super::super::state::{Breaking, Details, Mode, State};
 use super::style::Brush;
 use crate::entry::mode_words;
-use crate::note::short;
+use crate::note::{short, waiters};
 use crate::revoke::question::at_once;
 use crate::screen::{Ink, Out, harmless};
 use crate::show;
@@ -115,11 +115,7 @@ fn reason(frame: &mut Frame<'_>, area: Rect, state: &State, breaking: &Breaking,
 fn confirm(frame: &mut Frame<'_>, area: Rect, state: &State, breaking: &Breaking, brush: Brush) {
     let mut lines = holders(breaking, brush);
     lines.push(brush.line(Ink::Plain, &format!("reason: {}", harmless(&breaking.reason))));
-    let waiters = match breaking.waiters {
-        0 => "nobody waits".to_owned(),
-        1 => "1 waits".to_owned(),
-        count => format!("{count} wait"),
-    };
+    let waiters = waiters(breaking.waiters);
     let (ink, what, keys) = if breaking.now {
         let warning = at_once(breaking.next.as_deref());
         (Ink::Wrong, format!("AT ONCE: {warning}"), "y END IT AT ONCE  n ask instead  Esc leave it")

@@ -79,14 +79,14 @@ fn a_usual_screen_shows_everything() {
         [
             "redis://db1:6379/0                          4 locks  3 holders  3 waiters  0.1/s",
             "*  by contention  a look every 1s",
-            "NAME   HOLDER      HOST  PID  LABEL    HELD  LEFT  WAITERS  HOLDS",
-            "job    0000000001  web1    1            10s   30s        2     ▅█",
-            "free   -           -       -  -           -     -        1",
-            "old    0000000004  web1    4         10m00s   30s        0      █",
-            "quick  0000000006  web1    6           1.0s   30s        0      █",
+            "NAME   HOLDER      HOST  PID  LABEL  HELD  LEFT  WAITERS  HOLDS",
+            "job    0000000001  web1    1          10s   30s        2     ▅█",
+            "free   -           -       -  -         -     -        1",
+            "old    0000000004  web1    4          10m   30s        0      █",
+            "quick  0000000006  web1    6         1.0s   30s        0      █",
         ]
     );
-    assert_eq!(screen[14..16], ["▲ job: 2 wait", "▲ old: held for 10m00s by web1/4"]);
+    assert_eq!(screen[14..16], ["▲ job: 2 waiters", "▲ old: held for 10m by web1/4"]);
     assert!(screen[16].starts_with("EVENTS ───") && screen[16].ends_with('─'), "{screen:?}");
     assert_eq!(screen[17], "00:16:35  job  released  0000000009, held 5.0s");
     assert_eq!(screen[23], "? help  q quit  enter show  b break  / filter  s sort  r reverse  space pause");
@@ -99,13 +99,13 @@ fn a_small_screen_shows_what_matters() {
         screen[..5],
         [
             "r…  4 locks  3 holders  3 waiters  0.1/s",
-            "NAME     HELD  LEFT  WAITERS  HOLDS",
-            "job       10s   30s        2     ▅█",
-            "free        -     -        1",
-            "old    10m00s   30s        0      █",
+            "NAME   HOST  HELD  LEFT  WAITERS  HOLDS",
+            "job    web1   10s   30s        2     ▅█",
+            "free   -        -     -        1",
+            "old    web1   10m   30s        0      █",
         ]
     );
-    assert_eq!(screen[8], "▲ job: 2 wait (and 1 more)");
+    assert_eq!(screen[8], "▲ job: 2 waiters (and 1 more)");
     assert_eq!(screen[9], "? help  q quit  enter show  b break  / f");
     assert_eq!(drawn(&state(false), 39, 10)[0], "too small: 40 x 10 needed");
     assert_eq!(drawn(&state(false), 80, 9)[0], "too small: 40 x 10 needed");
@@ -197,7 +197,7 @@ fn breaking_asks_twice_and_shows_what_it_breaks() {
     assert!(drawn(&state, 80, 24).join("\n").contains("a reason is needed"));
     press(&mut state, "deploy\n");
     let screen = drawn(&state, 80, 24).join("\n");
-    for words in ["break job", "0000000001  web1/1  exclusive, held 10s", "deploy", "in 30s at the latest; 2 wait"] {
+    for words in ["break job", "0000000001  web1/1  exclusive, held 10s", "deploy", "in 30s at the latest; 2 waiters"] {
         assert!(screen.contains(words), "no {words:?} in\n{screen}");
     }
     assert!(screen.contains("y break it  n at once  Esc leave it") && !screen.contains("AT ONCE"), "{screen}");

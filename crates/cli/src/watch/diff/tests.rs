@@ -59,7 +59,7 @@ fn sharers_come_and_go_by_themselves() {
 fn waiters_come_and_go() {
     let before = record(&[holder(1, 80, 30)], &[waiter(2, 97), waiter(3, 90)]);
     let after = record(&[holder(1, 80, 30)], &[waiter(3, 90), waiter(4, 99)]);
-    assert_eq!(between(&before, &after), ["left web1/2, waited 3.0s; 2 wait", "waits web1/4; 2 wait"]);
+    assert_eq!(between(&before, &after), ["left web1/2, waited 3.0s; 2 waiters", "waits web1/4; 2 waiters"]);
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn crowded(shown: &[u64], queue: usize) -> RecordView {
 #[test]
 fn who_comes_into_view_in_a_long_queue_has_not_just_come() {
     let before = crowded(&[2, 3, 4], 5);
-    assert_eq!(between(&before, &crowded(&[3, 4, 5], 4)), ["left web1/2, waited 10s; 4 wait"]);
+    assert_eq!(between(&before, &crowded(&[3, 4, 5], 4)), ["left web1/2, waited 10s; 4 waiters"]);
     assert_eq!(between(&before, &crowded(&[2, 3, 4, 5, 6], 5)), Vec::<String>::new(), "now all are shown");
     assert_eq!(between(&before, &crowded(&[2, 3, 4], 9)), Vec::<String>::new(), "behind those who are shown");
 }
 
 #[test]
 fn who_comes_is_told_if_all_others_were_seen() {
-    assert_eq!(between(&crowded(&[2], 1), &crowded(&[2, 3], 4)), ["waits web1/3; 4 wait"]);
+    assert_eq!(between(&crowded(&[2], 1), &crowded(&[2, 3], 4)), ["waits web1/3; 4 waiters"]);
     assert_eq!(between(&crowded(&[2, 3], 3), &crowded(&[], 0))[..1], ["left web1/2, waited 10s; nobody waits"]);
 }
 
@@ -105,8 +105,8 @@ fn who_comes_is_told_if_all_others_were_seen() {
 fn who_may_have_gone_out_of_view_has_not_left() {
     // An upgrade stands before all others, and pushes the last one out of view.
     assert_eq!(between(&crowded(&[2, 3, 4], 4), &crowded(&[9, 2, 3], 5)), Vec::<String>::new());
-    assert_eq!(between(&crowded(&[2, 3, 4], 4), &crowded(&[9, 2, 4], 4)), ["left web1/3, waited 10s; 4 wait"]);
-    assert_eq!(between(&crowded(&[2, 3, 4], 5), &crowded(&[2, 3, 5], 4)), ["left web1/4, waited 10s; 4 wait"]);
+    assert_eq!(between(&crowded(&[2, 3, 4], 4), &crowded(&[9, 2, 4], 4)), ["left web1/3, waited 10s; 4 waiters"]);
+    assert_eq!(between(&crowded(&[2, 3, 4], 5), &crowded(&[2, 3, 5], 4)), ["left web1/4, waited 10s; 4 waiters"]);
     // A whole view may be followed by a cut one.
     assert_eq!(between(&crowded(&[2, 3, 4, 5], 4), &crowded(&[2, 3], 4)), Vec::<String>::new());
 }
