@@ -16,5 +16,5 @@ pub fn config(text: &str) -> Option<String> {
 /// What is said of the URL of a store; nothing if it is right.
 pub fn url(url: &str) -> Option<String> {
     let error = bandog::fuzzing::url(url).err()?;
-    Some(format!("{:?} {error} {error:?}", unopened(&error)))
+    Some(format!("{:?} {error} {error:?}", unopened(&error, url)))
 }
