@@ -18,7 +18,8 @@
 //! | `claim.rs` | the life of a claim, from the first ask to the hold |
 //! | `upgrade.rs` | the claim of an upgrade, which belongs to a read hold |
 //! | `failing.rs` | a store that fails: pauses, retries, and why waits end |
-//! | `hold.rs` | the life of a hold: granted, entered, renewed, lost |
+//! | `hold.rs` | the life of a hold: granted, entered, lost |
+//! | `renew.rs` | how a hold is kept: renewed, doubted, given up |
 //! | `watch.rs` | what the watchdog finds in a hold, and how a lost hold is recovered |
 //! | `release.rs` | how a hold ends: to the next local waiter, or back to the store |
 //! | `state.rs` | the tables: waiters, holds, and what is needed only while something is under way |
@@ -98,6 +99,7 @@ mod hold;
 mod inputs;
 mod outputs;
 mod release;
+mod renew;
 mod state;
 #[cfg(test)]
 mod tests;
