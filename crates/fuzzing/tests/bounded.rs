@@ -83,7 +83,7 @@ fn every_record_one_byte_away_from_a_good_one_is_settled() {
 }
 
 #[test]
-fn what_was_found_once_is_found_no_more() {
+fn inputs_that_once_broke_a_decoder_pass() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/found");
     for (name, target) in TARGETS {
         let Ok(found) = std::fs::read_dir(folder.join(name)) else { continue };

@@ -196,7 +196,7 @@ pub(crate) fn explain_json(stage: &Stage, _: &str) {
 }
 
 #[test]
-fn what_a_listing_cannot_read_is_told() {
+fn listing_reports_keys_that_it_cannot_read() {
     let Some(server) = Server::if_installed() else { return };
     let stage = Stage::new();
     let ls = |options: &str| stage.line("ls").words(options).env("BANDOG_STORE", &server.url());

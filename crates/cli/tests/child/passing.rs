@@ -24,7 +24,7 @@ fn exit_codes_are_those_of_a_shell() {
 }
 
 #[test]
-fn what_cannot_be_run_is_told_to_the_wrapper() {
+fn command_that_cannot_be_run_is_reported_to_the_wrapper() {
     let run = Run::new();
     let plain = run.file("plain");
     std::fs::write(&plain, "#!/bin/sh\n").unwrap();

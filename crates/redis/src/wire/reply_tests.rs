@@ -119,7 +119,7 @@ fn nils_in_nested_lists_weigh_what_they_take() {
 }
 
 #[test]
-fn what_is_about_an_answer_weighs_as_well() {
+fn attributes_count_towards_the_weight_of_an_answer() {
     let mut parser = Parser::default();
     let endless = std::iter::repeat_with(|| parser.next(b"|1\r\n_\r\n_\r\n")).take(LARGEST / ITEM);
     assert!(endless.map(|told| told.map(drop)).any(|told| told.is_err()), "attributes without an answer");

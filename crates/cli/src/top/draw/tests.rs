@@ -180,7 +180,7 @@ fn a_filter_is_typed() {
 }
 
 #[test]
-fn what_came_of_a_key_is_shown_until_it_is_no_news_any_more() {
+fn message_of_a_key_press_disappears_after_eight_seconds() {
     let mut state = state(false);
     state.say(Ink::Good, "job: ended at once (1)");
     for (seconds, shown) in [(10, true), (12, true), (17, true), (18, false)] {

@@ -63,7 +63,7 @@ fn waiters_come_and_go() {
 }
 
 #[test]
-fn who_may_have_held_the_lock_between_two_looks_is_not_said_to_have_left() {
+fn waiter_that_may_have_been_served_between_two_listings_is_reported_as_gone() {
     let before = record(&[holder(1, 80, 30)], &[waiter(2, 90), waiter(3, 91), waiter(4, 92)]);
     let (served, gone) = ("had the lock between two looks, or left", |number: u64| format!("gone web1/{number}, "));
     // 2 stood in front of the present holder, and nobody knows what became of it.
