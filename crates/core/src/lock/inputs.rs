@@ -146,7 +146,7 @@ impl Machine {
     /// The result for a guard that has [left](Self::leave) a lock that others are still inside: whether it is held.
     #[inline]
     pub fn left(&self, now: Moment, hold_key: HoldKey) -> Released {
-        // Asked in two steps: a reason is large, and would be copied even where there is none (decision 0042).
+        // Asked in two steps: a reason is large, and would be copied even where there is none (decision 0022).
         if self.holds.get(hold_key).is_some_and(|hold| hold.is_lost(now)) {
             self.left_lost(now, hold_key)
         } else {

@@ -1,4 +1,4 @@
-//! Claims and releases of many tasks that reach the server as one call (decision 0033): each is answered as if it had come alone.
+//! Claims and releases of many tasks that reach the server as one call (decision 0022): each is answered as if it had come alone.
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Op, Parted, Release, Reply, Verdict};

@@ -1,4 +1,4 @@
-//! Renewals of many locks together, through the store: the record is written once, then the key alone knows the end (decision 0029).
+//! Renewals of many locks together, through the store: the record is written once, then the key alone knows the end (decision 0014).
 
 use std::time::Duration;
 
