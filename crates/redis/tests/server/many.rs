@@ -5,6 +5,7 @@ use std::time::Duration;
 use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Patience, Renew, Renewal, Verdict};
+use bandog_core::store::Ask;
 use bandog_core::store::Store;
 use bandog_redis::RedisStore;
 
