@@ -1,6 +1,6 @@
 //! The task of a lane: takes jobs in order, as many calls at once as are waiting, and answers when they are committed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
 use bandog_core::op::{News, Reply};
-use bandog_core::store::{Listing, Page, Pulse, Push, StoreError, StoreErrorKind};
+use bandog_core::store::{Listing, Outcome, Page, Pulse, Push, StoreError, StoreErrorKind};
 use bandog_core::time::{Moment, RunId};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -110,23 +110,42 @@ impl Worker {
         calls
     }
 
+    /// In one transaction; and where somebody else keeps one of the locks busy, lock by lock, so that the others go on.
     async fn apply(&mut self, calls: Vec<Call>) {
+        let is_one = calls.iter().all(|call| call.asked.0 == calls[0].asked.0);
+        let Some((calls, error)) = self.apply_together(calls).await else { return };
+        if is_one || error.kind != StoreErrorKind::Unready || error.outcome != Outcome::NotExecuted {
+            return refuse(calls, &error);
+        }
+        let mut apart: BTreeMap<LockName, Vec<Call>> = BTreeMap::new();
+        calls.into_iter().for_each(|call| apart.entry(call.asked.0.clone()).or_default().push(call));
+        for calls in apart.into_values() {
+            if let Some((calls, error)) = self.apply_together(calls).await {
+                refuse(calls, &error);
+            }
+        }
+    }
+
+    /// Applies and answers; gives back what failed, and why.
+    async fn apply_together(&mut self, calls: Vec<Call>) -> Option<(Vec<Call>, StoreError)> {
         let (asked, answers): (Vec<Asked>, Vec<Answering>) =
             calls.into_iter().map(|Call { asked, answer }| (asked, answer)).unzip();
-        let taken = self.take_turn(&asked).await;
-        match taken {
-            Ok(Taken { replies, news, now }) => {
-                self.shared.clock.set(now.lease);
-                let (near, far) = self.addressed(news);
-                let answered = async {
-                    answers.into_iter().zip(replies).for_each(|(answer, reply)| answer(reply));
-                    near.into_iter().for_each(|(inbox, push)| self.shared.inboxes.deliver(inbox, push));
-                };
-                // Sent before anything is answered: who hears it has the longer way. A notice that is lost is told again.
-                tokio::join!(biased; notify(self.session.as_ref(), &far), answered);
+        let Taken { replies, news, now } = match self.take_turn(&asked).await {
+            Ok(taken) => taken,
+            Err(error) => {
+                let calls = asked.into_iter().zip(answers).map(|(asked, answer)| Call { asked, answer }).collect();
+                return Some((calls, error));
             }
-            Err(error) => answers.into_iter().for_each(|answer| answer(Err(error.clone()))),
-        }
+        };
+        self.shared.clock.set(now.lease);
+        let (near, far) = self.addressed(news, now.run);
+        let answered = async {
+            answers.into_iter().zip(replies).for_each(|(answer, reply)| answer(reply));
+            near.into_iter().for_each(|(inbox, push)| self.shared.inboxes.deliver(inbox, push));
+        };
+        // Sent before anything is answered: who hears it has the longer way. A notice that is lost is told again.
+        tokio::join!(biased; notify(self.session.as_ref(), &far), answered);
+        None
     }
 
     async fn take_turn(&mut self, asked: &[Asked]) -> Result<Taken, StoreError> {
@@ -185,8 +204,7 @@ impl Worker {
     }
 
     /// Where news goes.
-    fn addressed(&self, news: Vec<(InboxId, LockName, News)>) -> (Near, Far) {
-        let run = self.session.as_ref().map_or(RunId::UNKNOWN, |session| session.run);
+    fn addressed(&self, news: Vec<(InboxId, LockName, News)>, run: RunId) -> (Near, Far) {
         let (mut near, mut far) = (Vec::new(), BTreeSet::new());
         for (inbox, name, news) in news {
             if self.shared.inboxes.has(inbox) {
@@ -197,6 +215,10 @@ impl Worker {
         }
         (near, far)
     }
+}
+
+fn refuse(calls: Vec<Call>, error: &StoreError) {
+    calls.into_iter().for_each(|call| (call.answer)(Err(error.clone())));
 }
 
 /// In a transaction of its own, which need not be on disk: inside the one before, commits of all databases would wait for each other.

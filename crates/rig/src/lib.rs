@@ -4,12 +4,14 @@
 //! depends on it. Whatever goes wrong here is a panic with its reason: a rig that does not stand proves nothing.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "parts of tests fail as tests do")]
 
+mod cable;
 mod clock;
 mod postgres;
 mod proxy;
 mod raw;
 mod server;
 
+pub use cable::{Cable, Sender};
 pub use clock::WallClock;
 pub use postgres::{Postgres, is_postgres_missing};
 pub use proxy::{End, Fault, Proxy};

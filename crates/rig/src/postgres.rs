@@ -1,6 +1,5 @@
 //! A PostgreSQL server of the tests: its own directory and port, run by a user who is not root, ended with the process of the tests.
 
-use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -10,13 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// What the packages of Debian and its kin do with the programs.
 const PACKAGES: &str = "/usr/lib/postgresql";
 
 /// Ends the server when its own standard input ends: that is held by the process of the tests, and ends with it, however it ends. The
-/// directory goes with the server.
-const KEEPER: &str =
-    r#"directory=$1; shift; "$@" & server=$!; read -r _; kill -QUIT $server; wait $server; rm -rf "$directory""#;
+/// directory goes with the server. One that is starting does not hear a signal yet.
+const KEEPER: &str = r#"directory=$1; shift; "$@" & server=$!; read -r _; while kill -QUIT $server; do sleep 0.02; done; wait $server; [ -e "$directory/kept" ] || rm -rf "$directory""#;
 
 /// A running server.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub struct Postgres {
     directory: PathBuf,
     /// Where it listens, on loopback.
     pub port: u16,
+    settings: Vec<String>,
     schemas: AtomicU32,
 }
 
@@ -84,7 +85,8 @@ impl Postgres {
         for _ in 0..20 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             if let Some(keeper) = launch(&directory, port, settings) {
-                return Self { keeper: Mutex::new(keeper), directory, port, schemas: AtomicU32::new(0) };
+                let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+                return Self { keeper: Mutex::new(keeper), directory, port, settings, schemas: AtomicU32::new(0) };
             }
         }
         panic!("no PostgreSQL would start with {settings:?}: {}", words(&directory));
@@ -117,6 +119,27 @@ impl Postgres {
         let told = psql.args(["-p", &port, "-c", sql]).output().unwrap();
         assert!(told.status.success(), "{sql}: {}", String::from_utf8_lossy(&told.stderr));
         String::from_utf8(told.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Kills the server (SIGKILL), as a machine without power does to it, and starts it again at the same place.
+    pub fn kill_and_restart(&self) {
+        let mut keeper = self.keeper.lock().unwrap();
+        let pid = std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
+        let pid = pid.lines().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        std::fs::write(self.directory.join("kept"), "").unwrap();
+        drop(keeper.stdin.take());
+        drop(keeper.wait());
+        std::fs::remove_file(self.directory.join("kept")).unwrap();
+        let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
+        // Its children end a moment later, and until then nobody else may begin.
+        for _ in 0..200 {
+            if let Some(started) = launch(&self.directory, self.port, &settings) {
+                *keeper = started;
+                return;
+            }
+        }
+        panic!("it does not start again: {}", words(&self.directory));
     }
 
     /// What the server said so far.
@@ -190,18 +213,23 @@ fn launch(directory: &Path, port: u16, settings: &[&str]) -> Option<Child> {
         if words(directory).contains("ready to accept connections") && TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Some(child);
         }
-        if has_failed(directory).unwrap() {
+        if has_failed(directory) {
             break;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    // The directory is tried with again.
+    std::fs::write(directory.join("kept"), "").unwrap();
     drop(child.stdin.take());
     drop(child.wait());
+    std::fs::remove_file(directory.join("kept")).unwrap();
     None
 }
 
-fn has_failed(directory: &Path) -> io::Result<bool> {
-    Ok(std::fs::read_to_string(directory.join("log"))?.contains("FATAL"))
+/// Whether it has ended by itself. Those who come while it starts are turned away as fatally.
+fn has_failed(directory: &Path) -> bool {
+    let is_end = |line: &str| line.contains("FATAL") && !line.contains("the database system is");
+    words(directory).lines().any(is_end)
 }
 
 fn words(directory: &Path) -> String {
