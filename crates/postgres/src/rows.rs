@@ -13,17 +13,24 @@ use bandog_record::DecodeError;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row};
 
+use crate::session::Session;
+
 /// How coarse `due` is, in milliseconds: renewals change it once in a minute.
 const DUE_STEP: u64 = 60_000;
+/// Whoever is stopped in the middle must not keep others out for ever, nor wait for one who does.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = 1000; \
+    SET LOCAL idle_in_transaction_session_timeout = 2000";
+const BEGIN_DURABLY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = 1000; \
+    SET LOCAL idle_in_transaction_session_timeout = 2000; SET LOCAL synchronous_commit = on";
 /// Rows deleted at a time.
 const SWEEP: i64 = 16;
 
 /// The statements for the tables of one schema.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    begin: String,
     create: String,
     lock: String,
+    grant: String,
     save: String,
     delete: String,
     sweep: String,
@@ -42,15 +49,13 @@ impl Rows {
     pub(crate) fn new(schema: &str) -> Self {
         let table = format!("{schema}.lock");
         Self {
-            // Whoever is stopped in the middle must not keep others out for ever, nor wait for one who does.
-            begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = 1000; \
-                    SET LOCAL idle_in_transaction_session_timeout = 2000"
-                .to_owned(),
             create: format!(
                 "INSERT INTO {table} (name, due, holders, waiters, stamp, record) \
                  SELECT name, now(), 0, 0, 0, '' FROM unnest($1) AS asked(name) ORDER BY name ON CONFLICT (name) DO NOTHING"
             ),
-            lock: format!("SELECT name, record FROM {table} WHERE name = ANY($1) ORDER BY name FOR UPDATE"),
+            // Not against transactions that assert a token, which may be those of the holder who renews.
+            lock: format!("SELECT name, record FROM {table} WHERE name = ANY($1) ORDER BY name FOR NO KEY UPDATE"),
+            grant: format!("SELECT FROM {table} WHERE name = ANY($1) ORDER BY name FOR UPDATE"),
             save: format!(
                 "UPDATE {table} AS lock SET due = to_timestamp(new.due / 1000.0), holders = new.holders, waiters = new.waiters, \
                  held_by = new.held_by, lease_end = to_timestamp(new.lease_end / 1000.0), stamp = new.stamp, record = new.record \
@@ -66,8 +71,9 @@ impl Rows {
         }
     }
 
-    pub(crate) async fn begin(&self, client: &Client) -> Result<(), Error> {
-        client.batch_execute(&self.begin).await
+    /// Begins a transaction; one that is on disk when it is answered, where the server would not care.
+    pub(crate) async fn begin(session: &Session) -> Result<(), Error> {
+        session.client.batch_execute(if session.is_durable { BEGIN } else { BEGIN_DURABLY }).await
     }
 
     /// Makes rows for names that have none. Before any row is locked: so no two transactions wait for each other.
@@ -82,6 +88,14 @@ impl Rows {
     pub(crate) async fn lock(&self, client: &Client, names: &[&str]) -> Result<BTreeMap<String, Loaded>, Error> {
         let rows = client.query_typed(&self.lock, &[(&names, Type::TEXT_ARRAY)]).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, loaded(row)?))).collect()
+    }
+
+    /// Waits for transactions that have asserted the last token of these locks: their effects come before the next grant.
+    pub(crate) async fn grant(&self, client: &Client, names: &[&str]) -> Result<(), Error> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        client.query_typed(&self.grant, &[(&names, Type::TEXT_ARRAY)]).await.map(drop)
     }
 
     pub(crate) async fn save(&self, client: &Client, saves: &Saves) -> Result<(), Error> {

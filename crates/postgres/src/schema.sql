@@ -24,3 +24,18 @@ CREATE TABLE IF NOT EXISTS {schema}.lock (
 
 -- A coarse upper bound of the record's end: it changes seldom, so that an update needs no new entry in an index.
 CREATE INDEX IF NOT EXISTS lock_due ON {schema}.lock (due);
+
+-- Fails the transaction of whoever calls it, unless the token is of the last grant of the lock; and until that transaction ends, nobody
+-- else is granted the lock. Renewals do not wait. A token has 11 bits for what a process hands on to itself behind the stamp.
+CREATE OR REPLACE FUNCTION {schema}.bandog_assert(lock_name text, token bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last bigint;
+BEGIN
+    SELECT stamp INTO last FROM {schema}.lock WHERE name = lock_name FOR KEY SHARE;
+    IF last IS DISTINCT FROM token >> 11 THEN
+        RAISE EXCEPTION 'lock % has been granted again, or was given up: token % is not its last', lock_name, token
+            USING ERRCODE = 'BD001';
+    END IF;
+END
+$$;

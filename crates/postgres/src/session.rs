@@ -26,13 +26,16 @@ const OLDEST: i32 = 130_000;
 const EXAMINATION: &str = "
     SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), pg_is_in_recovery(),
         (SELECT system_identifier FROM pg_control_system()),
-        CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
+        CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,
+        current_setting('synchronous_commit') <> 'off'";
 
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) run: RunId,
+    /// Whether a commit is on disk when it is answered, by the server's own settings.
+    pub(crate) is_durable: bool,
     /// Told when somebody takes the connection for dead.
     pub(crate) dead: Arc<Notify>,
 }
@@ -75,9 +78,9 @@ async fn open(config: &PostgresConfig) -> Result<(Session, Heard), StoreError> {
         let message = "the server is a standby, which cannot be written to";
         return Err(StoreError::not_executed(StoreErrorKind::Unready, message));
     }
-    let run = run(row.get(3), row.get(4));
+    let (run, is_durable) = (run(row.get(3), row.get(4)), row.get(5));
     schema::prepare(&client, &config.schema).await?;
-    Ok((Session { client, run, dead: Arc::default() }, heard))
+    Ok((Session { client, run, is_durable, dead: Arc::default() }, heard))
 }
 
 /// A failover begins a new timeline, in which the last grants may be missing; a restart goes on with what it had.

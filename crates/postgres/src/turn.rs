@@ -45,7 +45,7 @@ pub(crate) async fn take(
     // Polled in this order, so that they are sent in it.
     let (begun, made, found, now) = tokio::join!(
         biased;
-        rows.begin(client),
+        Rows::begin(session),
         rows.create(client, &created),
         rows.lock(client, &names),
         rows::now(client, session.run),
@@ -64,21 +64,26 @@ pub(crate) async fn take(
             return Err(error);
         }
     };
-    let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
-    let (saved, deleted, swept, committed) = tokio::join!(
+    let (gone, granted) = (words(&gone), turn.granted());
+    let (waited, saved, deleted, swept, committed) = tokio::join!(
         biased;
+        rows.grant(client, &granted),
         rows.save(client, &saves),
         rows.delete(client, &gone),
         async { if sweep { rows.sweep(client).await } else { Ok(()) } },
         client.batch_execute("COMMIT"),
     );
     // A commit after a statement that failed is a rollback.
-    saved.and(deleted).and(swept).map_err(|error| error::explain(Step::Writing, &error))?;
+    waited.and(saved).and(deleted).and(swept).map_err(|error| error::explain(Step::Writing, &error))?;
     let wrote = !(saves.is_empty() && gone.is_empty());
     let step = if wrote { Step::Committing } else { Step::Reading };
     committed.map_err(|error| error::explain(step, &error))?;
     let news = turn.effects.into_iter().map(|(name, Effect { inbox, news })| (inbox, name, news)).collect();
     Ok(Taken { replies, news, now })
+}
+
+fn words(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
 }
 
 /// A transaction that failed goes on refusing until it is ended.
@@ -123,6 +128,15 @@ impl Turn<'_> {
         self.effects.extend(effects.into_iter().map(|effect| (name.clone(), effect)));
         self.saved.insert(name.clone(), record);
         Ok(reply)
+    }
+
+    /// Locks that were there before and are granted now.
+    fn granted(&self) -> Vec<&str> {
+        let is_granted = |name: &LockName, record: &Record| match self.found.get(name.as_str()) {
+            Some(Loaded::Record(before)) => before.last() != record.last(),
+            _ => false,
+        };
+        self.saved.iter().filter(|(name, record)| is_granted(name, record)).map(|(name, _)| name.as_str()).collect()
     }
 
     /// What is to be written, and which rows are to go.

@@ -100,6 +100,18 @@ impl Postgres {
 
     /// Runs statements by `psql`; what it prints, rows as lines and columns between `|`.
     pub fn run(&self, sql: &str) -> String {
+        self.psql(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Runs statements that may fail.
+    ///
+    /// # Errors
+    /// What the server said.
+    pub fn try_run(&self, sql: &str) -> Result<(), String> {
+        self.psql(sql).map(drop)
+    }
+
+    fn psql(&self, sql: &str) -> Result<String, String> {
         let port = self.port.to_string();
         let mut psql = Command::new(programs().unwrap().join("psql"));
         psql.args([
@@ -117,8 +129,8 @@ impl Postgres {
             "postgres",
         ]);
         let told = psql.args(["-p", &port, "-c", sql]).output().unwrap();
-        assert!(told.status.success(), "{sql}: {}", String::from_utf8_lossy(&told.stderr));
-        String::from_utf8(told.stdout).unwrap().trim_end().to_owned()
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        if told.status.success() { Ok(words(&told.stdout)) } else { Err(words(&told.stderr)) }
     }
 
     /// Kills the server (SIGKILL), as a machine without power does to it, and starts it again at the same place.
