@@ -1,5 +1,6 @@
 //! Answers of a Redis server to every operation, what it says at an opening, and what it publishes.
 
+use bandog_core::format::Format;
 use bandog_core::holder::ClientId;
 use bandog_core::ledger::Limits;
 use bandog_core::time::RunId;
@@ -48,7 +49,7 @@ pub fn opening(data: &[u8]) {
     bandog_redis::fuzzing::opening(&config, values);
 }
 
-/// The bytes, read as a message to an inbox of a Redis or a SQLite store, as the name of a channel, and as a key.
+/// The bytes, read as a message to an inbox of a Redis store and of one that keeps the ledger's own, as the name of a channel, and as a key.
 pub fn news(data: &[u8]) {
     let codec = codec();
     let _ = codec.push(RunId(1), data).map(|push| format!("{push:?}"));
@@ -58,5 +59,10 @@ pub fn news(data: &[u8]) {
     if let Some(name) = codec.keys().name(data) {
         assert_eq!(codec.keys().key(&name), data, "one key for each name");
     }
-    let _ = bandog_sqlite::fuzzing::news(data);
+    if let Ok(read) = bandog_record::decode_news(data) {
+        for format in [Format::OLDEST, Format::NEWEST] {
+            let bytes = bandog_record::encode_news(&read, format).expect("what was read can be written");
+            assert_eq!(bandog_record::decode_news(&bytes).as_ref(), Ok(&read), "in format {format}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ mod seeds;
 mod text;
 
 pub use answers::{answers, news, opening};
-pub use records::record;
+pub use records::{frame, record};
 pub use resp::resp;
 pub use secrets::{Planted, config_secret, ticket_secret, url_secret};
 pub use seeds::seeds;
@@ -31,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     ("opening", opening),
     ("news", news),
     ("record", record),
+    ("frame", frame),
     ("url", url),
     ("config", config),
     ("ticket", ticket),

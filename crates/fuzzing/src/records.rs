@@ -1,14 +1,18 @@
-//! Records in a file: whatever is read can be worked with, ends, and is written as it was read.
+//! Records as stores keep them: whatever is read can be worked with, ends, and is written as it was read.
 
 use std::time::Duration;
 
+use bandog_core::format::Format;
 use bandog_core::holder::{ClientId, HolderId};
 use bandog_core::ledger::{Limits, Record};
 use bandog_core::op::Op;
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
-use bandog_sqlite::fuzzing;
+use bandog_record::{DecodeError, decode, encode, sealed};
 
 use crate::ops::ops;
+
+/// Whose records they are.
+const NAME: &str = "job";
 
 /// More rounds of tidying up than a record of so many bytes can need.
 const ROUNDS: usize = 2_000;
@@ -16,15 +20,40 @@ const ROUNDS: usize = 2_000;
 /// Longer than leases and waits of records that a time of two bytes stands before.
 const LONG: u64 = 1_000_000_000_000;
 
+/// The bytes, read as what a store has of a lock, and as what stands there behind any number and a checksum that fits.
+///
+/// # Panics
+/// When a newer format is taken for anything else, or the two formats for two records.
+pub fn frame(data: &[u8]) {
+    if let Ok(read) = decode(NAME, data) {
+        rewritten(&read);
+    }
+    let Some((number, body)) = data.split_first() else { return };
+    let numbered = decode(NAME, &sealed(NAME, Some(*number), body));
+    match *number {
+        0..3 => assert_eq!(numbered, Err(DecodeError::Damaged)),
+        3 => assert_eq!(numbered, decode(NAME, &sealed(NAME, None, body))),
+        _ => assert_eq!(numbered, Err(DecodeError::Newer(*number))),
+    }
+}
+
+/// Writes it in both formats and reads it again.
+fn rewritten(read: &Record) {
+    for format in [Format::OLDEST, Format::NEWEST] {
+        let bytes = encode(NAME, read, format).expect("what was read can be written");
+        let again = decode(NAME, &bytes);
+        assert!(again.as_ref() == Ok(read), "it is written as another in format {format}: {read:?}, {again:?}");
+    }
+}
+
 /// The bytes of a record, and every operation on it, at the times in front of them.
 ///
 /// # Panics
 /// When a record that was read does not end, or is written as another.
 pub fn record(data: &[u8]) {
     let Some((time, bytes)) = data.split_first_chunk::<2>() else { return };
-    let Some(read) = fuzzing::record(bytes) else { return };
-    let again = fuzzing::bytes(&read).and_then(|bytes| fuzzing::record(&bytes));
-    assert!(again.as_ref() == Some(&read), "it is written as another: {read:?}, {again:?}");
+    let Ok(read) = decode(NAME, &sealed(NAME, Some(Format::NEWEST.number()), bytes)) else { return };
+    rewritten(&read);
     let time = u64::from(u16::from_be_bytes(*time)) << 4;
     let ids = ids(&read, time);
     for first in &ids {

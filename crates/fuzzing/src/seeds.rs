@@ -1,5 +1,6 @@
 //! Where a fuzzer begins: bytes that each target reads to the end. The bounded tests change them a little.
 
+use bandog_core::format::Format;
 use bandog_core::holder::ClientId;
 use bandog_core::ledger::{Limits, Record};
 use bandog_core::op::Op;
@@ -39,6 +40,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "pattern" => &["order:*\0order:1", "[a-z]?\\*\0ab*", "[^a]*[!b]\0cc"],
         "secrets" => &["\0\x01ann", "\x01lease = \0\"\n", "\x02ff", "\0\0a/b\0h:x/0?db=z"],
         "record" => return records(),
+        "frame" => return frames(),
         _ => &[],
     };
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
@@ -77,13 +79,20 @@ fn records() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// A few of them in each format, and behind a newer number.
+fn frames() -> Vec<Vec<u8>> {
+    let bodies = records().into_iter().step_by(40).map(|seed| seed[2..].to_vec());
+    bodies.flat_map(|body| [None, Some(3), Some(4)].map(|number| bandog_record::sealed("job", number, &body))).collect()
+}
+
 /// A record after each of the operations.
 fn grown(ops: &[&Op]) -> Vec<Vec<u8>> {
     let mut record = Record::default();
     let grown = ops.iter().filter_map(|op| {
         let now = Now { lease: LeaseTime::from_millis(16), wall: WallTime::from_micros(16_000), run: RunId(1) };
         record.apply(&Limits::default(), now, op);
-        let bytes = bandog_sqlite::fuzzing::bytes(&record)?;
+        // Without the number and the checksum.
+        let bytes = bandog_record::encode("job", &record, Format::NEWEST).ok()?.split_off(9);
         Some([&[0, 1][..], &bytes].concat())
     });
     grown.collect()

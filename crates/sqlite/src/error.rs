@@ -4,8 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use bandog_core::format::Format;
 use bandog_core::name::LockName;
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
+use bandog_record::DecodeError;
 use rusqlite::ErrorCode;
 
 use crate::ailment;
@@ -99,8 +101,13 @@ pub(crate) fn replaced(place: &Place) -> StoreError {
 }
 
 /// A record that is there and cannot be read.
-pub(crate) fn damaged_record(place: &Place, name: &LockName) -> StoreError {
-    StoreError::not_executed(StoreErrorKind::Unfit, format!("the record of lock {name:?}: {}", damaged(place)))
+pub(crate) fn unreadable_record(place: &Place, name: &LockName, why: DecodeError) -> StoreError {
+    let record = format!("the record of lock {name:?}");
+    let message = match why {
+        DecodeError::Damaged => format!("{record}: {}", damaged(place)),
+        DecodeError::Newer(number) => Format::unknown(&record, number),
+    };
+    StoreError::not_executed(StoreErrorKind::Unfit, message)
 }
 
 /// The file opened, but only for reading.

@@ -27,9 +27,6 @@ mod checkup;
 mod error;
 mod files;
 mod filesystem;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
 mod host;
 mod inboxes;
 mod lane;

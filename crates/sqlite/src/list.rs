@@ -3,12 +3,13 @@
 use bandog_core::name::LockName;
 use bandog_core::op::RecordView;
 use bandog_core::pattern::Pattern;
-use bandog_core::store::{Listing, Outcome, Page, StoreError, StoreErrorKind, Unread, Unreadable};
+use bandog_core::store::{Listing, Outcome, Page, StoreError, StoreErrorKind, Unread};
 use bandog_core::time::{Now, WallTime};
 use rusqlite::Connection;
 
 use crate::error;
 use crate::rows::{self, Loaded};
+use crate::schema;
 use crate::state::{State, is_rebooted};
 use crate::store::Shared;
 
@@ -21,6 +22,10 @@ pub(crate) fn page(connection: &mut Connection, shared: &Shared, query: &Listing
     let boot = shared.host.boot().map_err(error::no_boot)?;
     let failed = |error| error::explain(&shared.place, Outcome::NotExecuted, error);
     let transaction = connection.transaction().map_err(failed)?;
+    let format = schema::number(&transaction).map_err(failed)?;
+    if schema::known(format).is_none() {
+        return Err(schema::unreadable(&shared.place, format));
+    }
     let state = State::load(&transaction).map_err(failed)?;
     let lease = shared.host.lease();
     if boot.is_some_and(|boot| boot != state.boot) && is_rebooted(&transaction, &shared.place, lease).map_err(failed)? {
@@ -50,9 +55,9 @@ impl Found {
             _ if !pattern.matches(name.as_str()) => return true,
             Loaded::Record(record) => record.peek(now),
             Loaded::Nothing => None,
-            Loaded::Damaged => {
+            Loaded::Unread(why) => {
                 return self.push(limit, name, |found, name| {
-                    found.unread.push(Unread { name, why: Unreadable::Damaged });
+                    found.unread.push(Unread { name, why: why.why() });
                 });
             }
         };

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use bandog_core::format::Format;
 use rustix::fs::Stat;
 
 use crate::filesystem::{self, Sort};
@@ -27,6 +28,8 @@ pub(crate) struct Place {
     pub(crate) bell: PathBuf,
     pub(crate) log: PathBuf,
     pub(crate) index: PathBuf,
+    /// The format that the file is to have, if its user has a wish.
+    pub(crate) format: Option<Format>,
 }
 
 /// Which file a path leads to.
@@ -51,7 +54,7 @@ impl Place {
             PathBuf::from(name)
         };
         let (bell, log, index) = (beside("-bell"), beside("-wal"), beside("-shm"));
-        Ok(Self { path, bell, log, index })
+        Ok(Self { path, bell, log, index, format: None })
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -1,14 +1,14 @@
 //! The tables of locks and pushes, one function per statement. Turns and the watcher call them.
 
-use std::hash::Hasher;
-
+use bandog_core::format::Format;
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::Record;
 use bandog_core::name::LockName;
 use bandog_core::op::News;
 use bandog_core::time::LeaseTime;
+use bandog_record::{DecodeError, EncodeError};
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension};
-use siphasher::sip::SipHasher13;
 
 /// Expired rows deleted per transaction: nothing is left behind, and no transaction pays for all.
 const SWEEP: u32 = 4;
@@ -16,13 +16,12 @@ const SWEEP: u32 = 4;
 const DUE_STEP: u64 = 60_000;
 /// News older than this, in milliseconds, is of no use: heartbeats have told it.
 const NEWS_LIFE: u64 = 10_000;
-const SEAL: usize = 8;
 
 /// What a row holds of a record.
 pub(crate) enum Loaded {
     Nothing,
     Record(Box<Record>),
-    Damaged,
+    Unread(DecodeError),
 }
 
 pub(crate) fn load(connection: &Connection, name: &str) -> rusqlite::Result<Loaded> {
@@ -31,9 +30,14 @@ pub(crate) fn load(connection: &Connection, name: &str) -> rusqlite::Result<Load
     Ok(found.unwrap_or(Loaded::Nothing))
 }
 
-pub(crate) fn save(connection: &Connection, name: &str, record: &Record, expires: LeaseTime) -> rusqlite::Result<()> {
-    let sealed = sealed(name, record)?;
-    let row = (name, due(expires), &sealed);
+pub(crate) fn save(
+    connection: &Connection,
+    format: Format,
+    (name, record): (&str, &Record),
+    expires: LeaseTime,
+) -> rusqlite::Result<()> {
+    let blob = bandog_record::encode(name, record, format).map_err(unwritable)?;
+    let row = (name, due(expires), &blob);
     // Naming `due` among the columns to set would rewrite its index even where it stays the same.
     let mut update = connection.prepare_cached("UPDATE lock SET record = ?3 WHERE name = ?1 AND due = ?2")?;
     if update.execute(row)? == 0 {
@@ -80,14 +84,36 @@ pub(crate) fn walk(
 
 pub(crate) fn push(
     connection: &Connection,
+    format: Format,
     id: i64,
     at: LeaseTime,
     (inbox, name, news): (InboxId, &LockName, &News),
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached("INSERT INTO push VALUES (?1, ?2, ?3, ?4, ?5)")?;
-    let news = postcard::to_allocvec(news).map_err(unwritable)?;
+    let news = bandog_record::encode_news(news, format).map_err(unwritable)?;
     insert.execute((id, signed(at.millis()), inbox.to_bits().cast_signed(), name.as_str(), news))?;
     Ok(())
+}
+
+/// Writes every record and all news anew, in this format. What cannot be read stays as it is.
+pub(crate) fn rewrite(connection: &Connection, format: Format) -> rusqlite::Result<()> {
+    let mut update = connection.prepare("UPDATE lock SET record = ?2 WHERE name = ?1")?;
+    for (name, blob) in all::<String>(connection, "SELECT name, record FROM lock")? {
+        if let Loaded::Record(record) = opened(&name, &blob) {
+            update.execute((&name, bandog_record::encode(&name, &record, format).map_err(unwritable)?))?;
+        }
+    }
+    let mut update = connection.prepare("UPDATE push SET news = ?2 WHERE id = ?1")?;
+    for (id, blob) in all::<i64>(connection, "SELECT id, news FROM push")? {
+        if let Ok(news) = bandog_record::decode_news(&blob) {
+            update.execute((id, bandog_record::encode_news(&news, format).map_err(unwritable)?))?;
+        }
+    }
+    Ok(())
+}
+
+fn all<K: FromSql>(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<(K, Vec<u8>)>> {
+    connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// News as it was written down: for whom, about which lock, what.
@@ -108,7 +134,7 @@ pub(crate) fn news(
             continue;
         }
         // News that cannot be read is lost news; heartbeats tell the same.
-        let news = postcard::from_bytes(row.get_ref(2)?.as_blob()?);
+        let news = bandog_record::decode_news(row.get_ref(2)?.as_blob()?);
         if let (Ok(name), Ok(news)) = (LockName::new(row.get_ref(1)?.as_str()?), news) {
             found.push((inbox, name, news));
         }
@@ -124,81 +150,13 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The record behind a checksum: SQLite has none of its own for what it has moved from the log into the file.
-fn sealed(name: &str, record: &Record) -> rusqlite::Result<Vec<u8>> {
-    let mut blob = postcard::to_extend(record, vec![0; SEAL]).map_err(unwritable)?;
-    let seal = seal(name, &blob[SEAL..]).to_le_bytes();
-    blob[..SEAL].copy_from_slice(&seal);
-    Ok(blob)
-}
-
 fn opened(name: &str, blob: &[u8]) -> Loaded {
-    let Some((stored, rest)) = blob.split_first_chunk::<SEAL>() else { return Loaded::Damaged };
-    if seal(name, rest) != u64::from_le_bytes(*stored) {
-        return Loaded::Damaged;
-    }
-    postcard::from_bytes(rest).map_or(Loaded::Damaged, |record| Loaded::Record(Box::new(record)))
-}
-
-// Over the name too: a record that turns up under another name is as wrong as one with a flipped bit.
-fn seal(name: &str, blob: &[u8]) -> u64 {
-    let mut hasher = SipHasher13::new();
-    hasher.write(name.as_bytes());
-    hasher.write_u8(0xff);
-    hasher.write(blob);
-    hasher.finish()
-}
-
-/// The record in a row of these bytes, behind a checksum that fits.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn fuzzed(bytes: &[u8]) -> Option<Record> {
-    let blob = [&seal("job", bytes).to_le_bytes(), bytes].concat();
-    match opened("job", &blob) {
-        Loaded::Record(record) => Some(*record),
-        Loaded::Nothing | Loaded::Damaged => None,
+    match bandog_record::decode(name, blob) {
+        Ok(record) => Loaded::Record(Box::new(record)),
+        Err(error) => Loaded::Unread(error),
     }
 }
 
-/// What is written of a record, without its checksum.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn unsealed(record: &Record) -> Option<Vec<u8>> {
-    Some(sealed("job", record).ok()?.split_off(SEAL))
-}
-
-fn unwritable(error: postcard::Error) -> rusqlite::Error {
+fn unwritable(error: EncodeError) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use bandog_core::ledger::Limits;
-    use bandog_core::op::{Body, Op};
-    use bandog_core::time::{Now, RunId, WallTime};
-
-    use super::*;
-
-    /// As the build before wrote them: a lock with a holder, a waiter and marks, and news that somebody waits.
-    const RECORD: &str = "2700A508DD92AA650100AFA3DC98FD94980301E29688F091EAF197E9E9EAB6DB9F8D99FDC80301AB8280B5CF868FC47B02766DD1ED\
-        01067469636B657400AFA3DC98FD949803AFA3DC98FD949803BD9EFE0100D80400BCDEA2020100D791DABC8BDD8CFB9ADBE5EC9984D59FB59F0202DE9BBDDB\
-        C8B4C58B6B02766DDEED010474727565001E0002000100809FFE0100A7D2DF98FD94980301DE9BBDDBC8B4C58B6BBAB6FE0104000101BAB6FE010000000000\
-        00809FFE019A97FE0101CCACA302";
-    const NEWS: &str = "0101";
-
-    fn bytes(digits: &str) -> Vec<u8> {
-        let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { panic!("whole bytes") };
-        pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-    }
-
-    #[test]
-    fn record_and_push_of_the_build_before_are_read_and_written_alike() {
-        let Loaded::Record(mut record) = opened("job", &bytes(RECORD)) else { panic!("a record of ours") };
-        assert_eq!(sealed("job", &record).unwrap(), bytes(RECORD));
-        let now = Now { lease: LeaseTime::ZERO, wall: WallTime::from_micros(0), run: RunId(1) };
-        let view = record.apply(&Limits::default(), now, &Op::Inspect).reply.body;
-        let Body::Record(Some(view)) = view else { panic!("{view:?}") };
-        assert_eq!((view.holders[0].who.label.as_str(), view.waiters[0].who.label.as_str()), ("ticket", "true"));
-        let news: News = postcard::from_bytes(&bytes(NEWS)).unwrap();
-        assert_eq!(news, News::Waiting { fair: true });
-        assert_eq!(postcard::to_allocvec(&news).unwrap(), bytes(NEWS));
-    }
 }

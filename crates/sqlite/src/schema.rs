@@ -2,19 +2,17 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use bandog_core::format::Format;
 use bandog_core::store::{StoreError, StoreErrorKind};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::busy;
 use crate::place::Place;
+use crate::rows;
 
 /// "bdog", so that other programs can tell whose file it is.
 const APPLICATION: i32 = 0x6264_6f67;
-/// Counts up when an older bandog could not go on with the file, or a newer one not with an older file: records have no form of
-/// their own to tell them apart. Since 2 they keep the last revocations.
-const FORMAT: i32 = 2;
-
 // `due` is a coarse upper bound of the record's expiry: the index changes seldom although every renewal moves the expiry.
 // `push` needs no second index: readers scan what was added since their last look.
 const TABLES: &str = "
@@ -30,12 +28,12 @@ const TABLES: &str = "
 /// What a file is to us.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    Us,
+    Us(Format),
     Nobody,
     Foreign(String),
 }
 
-/// Makes an empty file ours. Safe against other processes that do the same.
+/// Makes an empty file ours, and puts one of ours into the format that is wished. Safe against other processes that do the same.
 pub(crate) fn prepare(connection: &mut Connection, place: &Place) -> Result<(), Fault> {
     // In a transaction: another process may be making the file ours between two questions.
     if let Owner::Foreign(what) = owner(&*connection.transaction()?)? {
@@ -45,19 +43,60 @@ pub(crate) fn prepare(connection: &mut Connection, place: &Place) -> Result<(), 
     if mode != "wal" {
         return Err(Fault::Store(no_wal(place, &mode)));
     }
-    if let Owner::Us = owner(&*connection.transaction()?)? {
-        return Ok(());
+    let seen = owner(&*connection.transaction()?)?;
+    if let Owner::Us(format) = seen {
+        return match place.format {
+            Some(wished) if wished != format => change(connection, wished),
+            _ => Ok(()),
+        };
     }
     // What is made here must survive a power cut: later floors for stamps build on it.
     connection.execute_batch("PRAGMA synchronous = FULL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Owner::Nobody = owner(&transaction)? {
         transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "user_version", FORMAT)?;
+        transaction.pragma_update(None, "user_version", place.format.unwrap_or_default().number())?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
     }
     transaction.commit()?;
     Ok(connection.execute_batch("PRAGMA synchronous = NORMAL")?)
+}
+
+/// Puts the whole file into another format, in one transaction. Whoever has it open goes on in that.
+fn change(connection: &mut Connection, format: Format) -> Result<(), Fault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Owner::Us(_) = owner(&transaction)? {
+        rows::rewrite(&transaction, format)?;
+        transaction.pragma_update(None, "user_version", format.number())?;
+    }
+    Ok(transaction.commit()?)
+}
+
+/// The number of the file's format, at this moment of the transaction.
+pub(crate) fn number(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
+}
+
+/// The format of this number, if this build reads it.
+pub(crate) fn known(number: i32) -> Option<Format> {
+    u8::try_from(number).ok().and_then(Format::new)
+}
+
+/// The file is in a format that this build does not read.
+pub(crate) fn unreadable(place: &Place, number: i32) -> StoreError {
+    foreign(place, &unknown(number))
+}
+
+fn unknown(number: i32) -> String {
+    let (oldest, newest) = (Format::OLDEST, Format::NEWEST);
+    let upgrade = if number < i32::from(oldest.number()) {
+        "upgrade whoever still uses it and then remove it, or".to_owned()
+    } else if number == i32::from(newest.number()) + 1 {
+        format!("upgrade this one, or have a newer one put the file back (?format={newest}), or")
+    } else {
+        "upgrade this one, or".to_owned()
+    };
+    format!("locks in format {number}, and this bandog reads formats {oldest} and {newest}; {upgrade}")
 }
 
 /// Looks at a file without a log before anything is made beside it: of a file that is not ours, SQLite would leave a log there.
@@ -117,18 +156,10 @@ impl From<rusqlite::Error> for Fault {
 }
 
 fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
-    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
-    let (application, format) = (number("application_id")?, number("user_version")?);
-    Ok(match (application, format) {
-        (APPLICATION, FORMAT) => Owner::Us,
-        (APPLICATION, other) => {
-            let upgrade = if other < FORMAT {
-                "upgrade whoever still uses it and then remove it, or"
-            } else {
-                "upgrade this one, or"
-            };
-            Owner::Foreign(format!("locks in format {other}, and this bandog knows format {FORMAT}; {upgrade}"))
-        }
+    let application = connection.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))?;
+    let number = number(connection)?;
+    Ok(match (application, number) {
+        (APPLICATION, _) => known(number).map_or_else(|| Owner::Foreign(unknown(number)), Owner::Us),
         (0, 0) if tables(connection)? == 0 => Owner::Nobody,
         (other, _) => Owner::Foreign(format!("a database of another program (application id {other:#x});")),
     })

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use bandog_core::format::Format;
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
 use bandog_core::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store, StoreError};
@@ -43,11 +44,13 @@ pub struct Settings {
     pub limits: Limits,
     /// How news from other processes is noticed.
     pub waking: Waking,
+    /// The format that the file is put into; `None` leaves it as it is, and makes a new file in the newest.
+    pub format: Option<Format>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { host: Arc::new(System::default()), limits: Limits::default(), waking: Waking::Bell }
+        Self { host: Arc::new(System::default()), limits: Limits::default(), waking: Waking::Bell, format: None }
     }
 }
 
@@ -89,8 +92,9 @@ impl SqliteStore {
     /// As [`open`](Self::open).
     pub fn with(path: impl AsRef<Path>, settings: Settings) -> Result<Self, StoreError> {
         let path = path.as_ref();
+        let Settings { host, limits, waking, format } = settings;
         let place = Place::new(path).map_err(|error| error::unresolved(path, error))?;
-        let Settings { host, limits, waking } = settings;
+        let place = Place { format, ..place };
         host.boot().map_err(error::no_boot)?;
         let place = Arc::new(place);
         let link = Link::open(&place)?;

@@ -3,6 +3,7 @@
 //! Before the commit nothing has happened, after it everything has. News for inboxes of this process is handed back, news for others is
 //! written down in the same transaction.
 
+use bandog_core::format::Format;
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::{Applied, Record};
 use bandog_core::name::LockName;
@@ -15,6 +16,7 @@ use crate::error;
 use crate::host::BootId;
 use crate::link::Link;
 use crate::rows::{self, Loaded};
+use crate::schema;
 use crate::state::State;
 use crate::store::Shared;
 
@@ -35,6 +37,8 @@ pub(crate) enum Failure {
     Sql { outcome: Outcome, error: rusqlite::Error },
     /// Another kernel uses the file too.
     Kernel,
+    /// A newer bandog has put the file into this format since it was opened.
+    Format(i32),
 }
 
 impl From<rusqlite::Error> for Failure {
@@ -48,8 +52,9 @@ pub(crate) fn take(link: &mut Link, shared: &Shared, boot: Option<BootId>, calls
     loop {
         let before = link.known;
         let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let format = format_of(&transaction)?;
         let state = State::enter(&transaction, &shared.visit(boot, before))?.ok_or(Failure::Kernel)?;
-        let mut turn = Turn::begin(&transaction, shared, state);
+        let mut turn = Turn::begin(&transaction, shared, format, state);
         let replies = calls.iter().map(|call| turn.apply(&call.name, &call.op)).collect::<rusqlite::Result<_>>()?;
         let highest = turn.state.highest;
         if !turn.state.is_covered() {
@@ -79,12 +84,19 @@ fn reserve(link: &mut Link, shared: &Shared, boot: Option<BootId>, stamp: u64) -
 fn write_reserved(link: &mut Link, shared: &Shared, boot: Option<BootId>, stamp: u64) -> Result<(), Failure> {
     let before = link.known;
     let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    format_of(&transaction)?;
     let mut state = State::enter(&transaction, &shared.visit(boot, before))?.ok_or(Failure::Kernel)?;
     state.reserve_above(stamp, shared.host.wall().micros());
     state.save(&transaction)?;
     transaction.commit()?;
     link.known = boot.into();
     Ok(())
+}
+
+/// The format of the file now: whoever opens it may put it into another.
+fn format_of(connection: &Connection) -> Result<Format, Failure> {
+    let number = schema::number(connection)?;
+    schema::known(number).ok_or(Failure::Format(number))
 }
 
 fn uncertain(error: &rusqlite::Error) -> Outcome {
@@ -94,6 +106,7 @@ fn uncertain(error: &rusqlite::Error) -> Outcome {
 struct Turn<'a> {
     connection: &'a Connection,
     shared: &'a Shared,
+    format: Format,
     loaded: State,
     state: State,
     lease: LeaseTime,
@@ -104,13 +117,13 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn begin(connection: &'a Connection, shared: &'a Shared, loaded: State) -> Self {
+    fn begin(connection: &'a Connection, shared: &'a Shared, format: Format, loaded: State) -> Self {
         let mut state = loaded.clone();
         // A file that was made anew knows less than we do.
         state.highest = state.highest.max(shared.floor());
         // Read under the write lock: the times of one file's transactions follow their order.
         let (lease, wall) = (shared.host.lease(), shared.host.wall().micros());
-        Self { connection, shared, loaded, state, lease, wall, effects: Vec::new(), others: Vec::new() }
+        Self { connection, shared, format, loaded, state, lease, wall, effects: Vec::new(), others: Vec::new() }
     }
 
     fn now(&self) -> Now {
@@ -120,7 +133,7 @@ impl<'a> Turn<'a> {
 
     fn apply(&mut self, name: &LockName, op: &Op) -> rusqlite::Result<Result<Reply, StoreError>> {
         let (mut record, known) = match rows::load(self.connection, name.as_str())? {
-            Loaded::Damaged => return Ok(Err(error::damaged_record(&self.shared.place, name))),
+            Loaded::Unread(why) => return Ok(Err(error::unreadable_record(&self.shared.place, name, why))),
             Loaded::Nothing => (Record::default(), false),
             // A record whose time has come answers no more, whether or not it was swept.
             Loaded::Record(record) if self.is_over(&record) => (Record::default(), true),
@@ -129,7 +142,7 @@ impl<'a> Turn<'a> {
         let reply = self.settle(&mut record, name, op);
         self.state.highest = self.state.highest.max(record.last().micros());
         match record.expires() {
-            Some(expires) => rows::save(self.connection, name.as_str(), &record, expires)?,
+            Some(expires) => rows::save(self.connection, self.format, (name.as_str(), &record), expires)?,
             None if known => rows::delete(self.connection, name.as_str())?,
             None => {}
         }
@@ -160,7 +173,7 @@ impl<'a> Turn<'a> {
             } else {
                 self.state.pushed += 1;
                 let row = (effect.inbox, &name, &effect.news);
-                rows::push(self.connection, self.state.pushed, self.lease, row)?;
+                rows::push(self.connection, self.format, self.state.pushed, self.lease, row)?;
             }
         }
         rows::sweep(self.connection, self.lease)?;

@@ -13,6 +13,7 @@ use crate::bell;
 use crate::error;
 use crate::link::Link;
 use crate::list;
+use crate::schema;
 use crate::state::State;
 use crate::store::Shared;
 use crate::turn::{self, Failure, Taken};
@@ -90,6 +91,7 @@ impl Worker {
             // A grant in a file that was removed meanwhile is worth nothing.
             Ok(_) if !link.is_current() => Err(error::replaced(&shared.place)),
             Ok(taken) => Ok(taken),
+            Err(Failure::Format(number)) => Err(schema::unreadable(&shared.place, number)),
             Err(Failure::Kernel) => Err(error::another_kernel(&shared.place)),
             Err(Failure::Sql { outcome, error }) => {
                 self.give_up(&error);

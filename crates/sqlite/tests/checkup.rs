@@ -64,7 +64,7 @@ fn a_good_file_is_fine() {
     assert_eq!(ailing(&found), Vec::<&str>::new(), "{found:#?}");
     assert_eq!(found.remarks.len(), 11, "{found:#?}");
     assert_eq!(found.store, format!("sqlite:{}", directory.file().display()));
-    told(&found, "database", Fitness::Fine, "whole; 0 locks");
+    told(&found, "database", Fitness::Fine, "whole; 0 locks in it, in format 3");
     told(&found, "wal", Fitness::Fine, "write-ahead log");
     told(&found, "writing", Fitness::Fine, "20 turns");
     assert_eq!(names(directory.path()), before, "nothing is left");

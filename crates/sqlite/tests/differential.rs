@@ -13,10 +13,8 @@ use bandog_core::lease::Lease;
 use bandog_core::ledger::{Limits, Record};
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
-use bandog_core::op::{Claim, Heartbeat, Line, News, Op, Patience, Release, Renew, Reply, Revoke, Target, Upgrade};
-use bandog_core::store::Ask;
-use bandog_core::store::StoreError;
-use bandog_core::store::{Push, Receiver, Store};
+use bandog_core::op::{Claim, Heartbeat, Op, Patience, Release, Renew, Reply, Revoke, Target, Upgrade};
+use bandog_core::store::{Ask, Push, Receiver, Store, StoreError};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 use bandog_core::token::Stamp;
 use bandog_sqlite::{Host, Settings, SqliteStore};
@@ -253,18 +251,5 @@ impl Random {
 
     fn one_in(&mut self, bound: usize) -> bool {
         self.below(bound) == 0
-    }
-}
-
-#[test]
-fn news_of_every_kind_survives_the_file() {
-    let kinds = [
-        News::Granted { number: 7, stamp: Stamp::from_micros(9), line: Line { waiters: 3, fair: true } },
-        News::Waiting { fair: true },
-        News::Revoked { number: u64::MAX, reason: "tea 🫖".to_owned() },
-    ];
-    for news in kinds {
-        let bytes = postcard::to_allocvec(&news).unwrap();
-        assert_eq!(postcard::from_bytes::<News>(&bytes).unwrap(), news);
     }
 }

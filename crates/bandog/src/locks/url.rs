@@ -3,6 +3,8 @@
 #[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 
+#[cfg(feature = "sqlite")]
+use bandog_core::format::Format;
 use bandog_core::text::HIDDEN;
 
 use crate::config::ConfigError;
@@ -33,7 +35,10 @@ impl LocksBuilder {
             Some(("memory", "")) => (self.store(MemoryStore::new()), pairs(query)),
             Some(("memory", name)) => (self.store(MemoryStore::named(name)), pairs(query)),
             #[cfg(feature = "sqlite")]
-            Some(("sqlite", path)) => (self.store(file(path)?), pairs(query)),
+            Some(("sqlite", path)) => {
+                let (format, rest) = format_of(pairs(query))?;
+                (self.store(file(path, format)?), rest)
+            }
             #[cfg(feature = "redis")]
             Some(("redis" | "rediss" | "redis+unix", _)) => {
                 let (store, rest) = server(url).await?;
@@ -52,7 +57,7 @@ pub(crate) fn read(url: &str) -> Result<(), ConfigError> {
     let options = match place.split_once(':') {
         Some(("memory", _)) => pairs(query),
         #[cfg(feature = "sqlite")]
-        Some(("sqlite", path)) => path_of(path).map(|_| pairs(query))?,
+        Some(("sqlite", path)) => path_of(path).and_then(|_| format_of(pairs(query)))?.1,
         #[cfg(feature = "redis")]
         Some(("redis" | "rediss" | "redis+unix", _)) => address(url)?.1,
         _ => return Err(ConfigError::BadUrl { url: redacted(url), known: KNOWN }),
@@ -87,12 +92,24 @@ pub(super) fn path_of(path: &str) -> Result<PathBuf, ConfigError> {
 }
 
 #[cfg(feature = "sqlite")]
-fn file(path: &str) -> Result<bandog_sqlite::SqliteStore, ConfigError> {
+fn file(path: &str, format: Option<Format>) -> Result<bandog_sqlite::SqliteStore, ConfigError> {
+    use bandog_sqlite::{Settings, SqliteStore};
     let path = path_of(path)?;
-    bandog_sqlite::SqliteStore::open(&path).map_err(|error| {
+    SqliteStore::with(&path, Settings { format, ..Settings::default() }).map_err(|error| {
         let (store, kind, message) = (format!("sqlite:{}", path.display()), error.kind, error.message);
         ConfigError::Store { store, kind, message }
     })
+}
+
+/// The format that a file is to have, and the options that are not the store's own.
+#[cfg(feature = "sqlite")]
+fn format_of(options: Rest) -> Result<(Option<Format>, Rest), ConfigError> {
+    let (given, rest): (Rest, Rest) = options.into_iter().partition(|(option, _)| option == "format");
+    let Some((option, value)) = given.into_iter().next_back() else { return Ok((None, rest)) };
+    match value.parse() {
+        Ok(format) => Ok((Some(format), rest)),
+        Err(_) => Err(ConfigError::BadValue { option, value, expected: "2 or 3" }),
+    }
 }
 
 /// The path that stands behind `sqlite:`.
@@ -108,7 +125,7 @@ fn place(path: &str, home: Option<PathBuf>, default: impl Fn() -> Option<PathBuf
 }
 
 /// The options of a URL that are not the store's own.
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "sqlite"))]
 type Rest = Vec<(String, String)>;
 
 /// Connects to a server; gives back the options that are not the store's own.
@@ -219,6 +236,19 @@ mod file_tests {
         assert_eq!(at("/var/locks.db").unwrap(), PathBuf::from("/var/locks.db"));
         assert_eq!(place("~/x", None, || None), Err(ConfigError::NoHome));
         assert_eq!(place("", None, || None), Err(ConfigError::NoHome));
+    }
+
+    #[test]
+    fn format_of_a_file_is_one_of_those_this_build_writes() {
+        let read = |query: &str| format_of(pairs(query));
+        let lease = || vec![("lease".to_owned(), "3s".to_owned())];
+        assert_eq!(read("lease=3s"), Ok((None, lease())));
+        assert_eq!(read("format=2&lease=3s"), Ok((Some(Format::OLDEST), lease())));
+        assert_eq!(read("lease=3s&format=3"), Ok((Some(Format::NEWEST), lease())));
+        for value in ["1", "4", ""] {
+            let wrong = ConfigError::BadValue { option: "format".into(), value: value.into(), expected: "2 or 3" };
+            assert_eq!(read(&format!("format={value}")), Err(wrong));
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::checkup::{Check, Pace, Remark, brief, counted};
+use bandog_core::format::Format;
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 
 use super::shell::quoted;
@@ -38,7 +39,7 @@ pub(super) fn owner(place: &Place) -> Option<rusqlite::Result<Owner>> {
 pub(super) fn examine(place: &Arc<Place>, owner: Option<rusqlite::Result<Owner>>, pace: &Pace) -> Vec<Remark> {
     let Some(owner) = owner else { return Vec::new() };
     match owner {
-        Ok(Owner::Us) => ours(place, pace),
+        Ok(Owner::Us(format)) => ours(place, format, pace),
         Ok(Owner::Nobody) => vec![DATABASE.fine("empty; the first process makes it a file of locks")],
         Ok(Owner::Foreign(what)) => {
             vec![DATABASE.wrong(format!("it holds {what}")).change("give bandog another path: sqlite:PATH")]
@@ -47,15 +48,15 @@ pub(super) fn examine(place: &Arc<Place>, owner: Option<rusqlite::Result<Owner>>
     }
 }
 
-fn ours(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
+fn ours(place: &Arc<Place>, format: Format, pace: &Pace) -> Vec<Remark> {
     let link = match Link::find(place) {
         Ok(link) => link,
         Err(error) => return vec![unreadable(error)],
     };
-    vec![whole(place, &link), log(&link), turns(place, &link, pace)]
+    vec![whole(place, &link, format), log(&link), turns(place, &link, pace)]
 }
 
-fn whole(place: &Place, link: &Link) -> Remark {
+fn whole(place: &Place, link: &Link, format: Format) -> Remark {
     let checked = link.connection.prepare("PRAGMA quick_check(3)").and_then(|mut check| {
         check.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<String>>>()
     });
@@ -64,7 +65,7 @@ fn whole(place: &Place, link: &Link) -> Remark {
         Ok(lines) if lines == ["ok"] => {
             let locks: i64 = link.connection.query_row(locks, [], |row| row.get(0)).unwrap_or(0);
             let locks = counted(locks.unsigned_abs(), "lock");
-            DATABASE.fine(format!("whole; {locks} in it"))
+            DATABASE.fine(format!("whole; {locks} in it, in format {format}"))
         }
         Ok(lines) => DATABASE
             .wrong(format!("it is damaged: {}", lines.join("; ").escape_debug()))

@@ -84,7 +84,7 @@ pub(super) fn permissions(place: &Place, owner: Option<&rusqlite::Result<Owner>>
         let remark =
             PERMISSIONS.risky(format!("every user of this machine may {may} {} (mode {mode:04o})", path.display()));
         // An empty file, or what was left of a file that is gone, may be anybody's.
-        let is_ours = matches!(owner, Some(Ok(Owner::Us)));
+        let is_ours = matches!(owner, Some(Ok(Owner::Us(_))));
         let paths: Vec<String> = open.iter().map(|(path, _)| quoted(path)).collect();
         return Some(remark.change(if is_ours { format!("chmod o-rwx {}", paths.join(" ")) } else { PRIVATE.into() }));
     }

@@ -1,0 +1,20 @@
+//! The PostgreSQL store keeps every promise of the store contract.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::sync::Arc;
+
+use bandog_conformance::Bench;
+use bandog_rig::Postgres;
+use common::{Asleep, store, terms};
+
+async fn over_tcp() -> Bench {
+    let store = store(&Postgres::shared().url()).await;
+    Bench::new(Arc::new(store), Arc::new(Asleep), terms())
+}
+
+mod tcp {
+    use super::over_tcp;
+    bandog_conformance::suite!(over_tcp, on = crate::common::if_possible);
+}
