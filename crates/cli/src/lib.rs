@@ -3,6 +3,7 @@
 pub mod args;
 mod ask;
 mod bench;
+mod caution;
 pub mod child;
 mod connect;
 mod dflock;
@@ -61,6 +62,10 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Ok((cli, settings)) => {
             if !wants_quiet(&args) {
                 variables::warn_of_misspelt(wants_json(&args));
+                // `doctor` says what it thinks of the server, and in which order.
+                if !matches!(cli.command, Command::Doctor(_)) {
+                    caution::tell(wants_json(&args));
+                }
             }
             end(perform(&cli, &settings))
         }

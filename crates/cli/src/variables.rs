@@ -5,11 +5,10 @@ use std::ffi::OsString;
 
 use bandog::LocksBuilder;
 use clap::CommandFactory;
-use serde_json::json;
 
 use crate::args::Cli;
+use crate::caution;
 use crate::near;
-use crate::say::write;
 
 const PREFIX: &str = "BANDOG_";
 /// Set for commands under a lock, or by `acquire --export`.
@@ -18,11 +17,7 @@ const SET: &[&str] = &["BANDOG_NAME", "BANDOG_HOLDER", "BANDOG_TOKEN", "BANDOG_W
 /// Warns of each variable that has almost the name of one of ours.
 pub(crate) fn warn_of_misspelt(json: bool) {
     for (name, meant) in misspelt(std::env::vars_os().map(|(name, _)| name)) {
-        let text = format!("the variable {name} means nothing here; did you mean {meant}?");
-        write(&match json {
-            true => format!("{}\n", json!({ "event": "warning", "lock": null, "message": text })),
-            false => format!("bandog: warning: {text}\n"),
-        });
+        caution::say(&format!("the variable {name} means nothing here; did you mean {meant}?"), json);
     }
 }
 
