@@ -67,6 +67,6 @@ impl Visit for Text {
 pub(crate) fn say(text: &str, json: bool) {
     match json {
         true => say::write(&format!("{}\n", json!({ "event": "warning", "lock": null, "message": text }))),
-        false => write_wrapped(&format!("bandog: warning: {}", harmless(text))),
+        false => write_wrapped(&format!("{}: warning: {}", say::name(), harmless(text))),
     }
 }

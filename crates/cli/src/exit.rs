@@ -17,6 +17,8 @@ pub enum Exit {
     Interrupted(i32),
     /// Wrong arguments, options or configuration.
     Usage,
+    /// A file descriptor cannot be locked: as flock(1) ends.
+    Descriptor,
     /// The store cannot be reached or used.
     Unavailable,
     /// Held by another, and the wait (if any) is over; the code is the user's to choose.
@@ -64,6 +66,7 @@ impl Exit {
             Self::Declined | Self::Unfit | Self::Incomplete => 1,
             Self::NoLock => 3,
             Self::Usage => 64,
+            Self::Descriptor => 65,
             Self::Unavailable => 69,
             Self::Lost => 90,
             Self::MaxHold => 91,
@@ -104,6 +107,7 @@ pub const TABLE: &[Row] = &[
     row("1", "ls: something in the place of a lock could not be read", &["ls"]),
     row("3", "there is no such lock or store, or nobody holds it", &["ls", "show", "break"]),
     row("64", "wrong arguments, options or configuration", &[]),
+    row("65", "dflock: the file descriptor cannot be locked", &["dflock"]),
     row("69", "the store cannot be reached or used", &[]),
     row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire", "break", "bench"]),
     row("90", "the lease was lost", &["run", "acquire", "renew", "release", "bench"]),
@@ -136,6 +140,7 @@ mod tests {
     fn every_code_of_our_own_is_in_the_table() {
         let own = [
             Exit::Usage,
+            Exit::Descriptor,
             Exit::Unavailable,
             Exit::Busy(BUSY),
             Exit::Lost,

@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod grace;
 mod held;
 mod keep;
+pub mod keeper;
 mod ls;
 mod mistake;
 mod names;
@@ -57,8 +58,10 @@ use signal_hook::consts::SIGINT;
 
 /// Does what the arguments say; the first is the name under which the command was called.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    let parsed = if is_dflock(&args) { dflock::translate(&args) } else { Ok(args.clone()) };
-    match parsed.map_err(Wrong::from).and_then(|args| settings::parse(&args)) {
+    if is_dflock(&args) {
+        return end(dflock::main(&args));
+    }
+    match settings::parse(&args) {
         Ok((cli, settings)) => {
             if !wants_quiet(&args) {
                 variables::warn_of_misspelt(wants_json(&args));

@@ -14,6 +14,7 @@ use crate::entry::TICKET;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Request;
+use crate::keeper::{self, Descriptor};
 use crate::note::millis;
 use crate::peek;
 use crate::say::Say;
@@ -29,6 +30,9 @@ pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> R
         let why = "standard output is closed or /dev/null, and the ticket would be lost";
         return Err(Failure::usage(why));
     }
+    if let Some(pid) = args.keep {
+        keeper::check(pid)?;
+    }
     let locks = connect(&args.store, settings, Label::Ticket(args.lock.label.as_deref())).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
@@ -38,6 +42,15 @@ pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> R
 }
 
 async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire) -> Result<Exit, Failure> {
+    let ticket = take(wait, request).await?;
+    if let Some(pid) = args.keep {
+        keep(keeper::Reason::Process(pid), &ticket, wait.locks, args).await?;
+    }
+    print(&ticket, args, wait.say, wait.locks).await
+}
+
+/// Waits for the lock, and makes a ticket of it.
+async fn take(wait: &Wait<'_>, request: &Request) -> Result<Ticket, Failure> {
     let mut interrupts = Interrupts::new();
     let got = wait.get(request, &mut interrupts).await?;
     let ticket = got.held.detach().await.map_err(|error| Failure::of(error.kind(), &error))?;
@@ -45,7 +58,38 @@ async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire) -> Result<
         drop(ticket.release(wait.locks).await);
         return Err(wait.interrupted(signal));
     }
-    print(&ticket, args, wait.say, wait.locks).await
+    Ok(ticket)
+}
+
+/// Gives the ticket to a keeper, or releases it.
+async fn keep(reason: keeper::Reason, ticket: &Ticket, locks: &Locks, args: &Acquire) -> Result<(), Failure> {
+    let kept = keeper::start(reason, ticket, &args.store);
+    if kept.is_err() {
+        drop(ticket.release(locks).await);
+    }
+    kept
+}
+
+/// Takes the lock for an open file: it is held until the file is closed, or the mark is taken away.
+pub(crate) async fn hold(file: &Descriptor, args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
+    let locks = connect(&args.store, settings, Label::Ticket(Some("dflock"))).await?;
+    let request = Request::new(&locks, &args.lock).fixed();
+    let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
+    let held = async {
+        let ticket = take(&wait, &request).await?;
+        let marked = file.set(args.lock.shared).and_then(|mark| Ok((mark, file.again()?)));
+        let kept = match marked {
+            Ok((mark, again)) => keep(keeper::Reason::Mark(mark, again), &ticket, &locks, args).await,
+            Err(error) => {
+                drop(ticket.release(&locks).await);
+                Err(file.failed(&error))
+            }
+        };
+        kept.inspect_err(|_| file.unmark()).map(|()| Exit::Fine)
+    };
+    let ended = held.await;
+    drop(locks.shutdown().await);
+    ended
 }
 
 async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Result<Exit, Failure> {

@@ -21,6 +21,9 @@ pub struct Acquire {
     /// Print shell commands that set BANDOG_TICKET and BANDOG_TOKEN, for eval
     #[arg(long)]
     pub export: bool,
+    /// Renew the ticket while this process lives, and release it then: $$ is the script itself
+    #[arg(long, help_heading = "The lock", value_name = "PID")]
+    pub keep: Option<i32>,
 }
 
 /// `bandog renew` and `bandog release`.

@@ -27,6 +27,7 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 pub use happening::{Cause, Ending, Happening, Refused, Status};
+pub(crate) use launch::explain;
 pub use plan::{Plan, Policy, Respite};
 pub use prepare::Prepared;
 pub use signals::Ignored;

@@ -53,6 +53,7 @@ options! {
     run at_least: run_at_least_holds_on = command::at_least;
     run on_lost: run_on_lost_decides_about_the_command = command::on_lost;
     run grace: run_grace_is_the_time_between_term_and_kill = command::grace;
+    acquire keep: acquire_keep_renews_while_a_process_lives = tickets::keep;
     acquire export: acquire_export_is_for_the_shell = tickets::export;
     run store: run_store_says_where_the_locks_are = store::store;
     run config: run_config_names_the_file = store::config;
