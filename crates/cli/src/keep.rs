@@ -19,7 +19,10 @@ use crate::say::Say;
 use crate::signals::Interrupts;
 
 /// How long the end of a lost hold is waited for: it is over whether or not the store answers.
-pub(crate) const SOON: Duration = Duration::from_millis(250);
+const SOON: Duration = Duration::from_millis(250);
+
+/// How long the client's end is waited for after that: a store that answered so far needs no longer.
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// How it all ended.
 #[derive(Debug, Clone, Copy)]

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Ex
     // Whatever was begun and is not wanted any more is released before the process ends. Of a lost hold nothing is left to release, and
     // its store may never answer.
     let is_lost = ended.as_ref().is_ok_and(|over| over.is_lost);
-    let patience = if is_lost { keep::SOON } else { Duration::MAX };
+    let patience = if is_lost { keep::AT_ONCE } else { Duration::MAX };
     let _ = tokio::time::timeout(patience, locks.shutdown()).await;
     ended.map(|over| over.exit)
 }
