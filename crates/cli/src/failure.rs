@@ -79,6 +79,11 @@ impl Failure {
         self
     }
 
+    /// Whether the store is away, and may come back.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.kind.word == ErrorKind::Unavailable.as_str()
+    }
+
     /// What happened.
     pub(crate) fn text(&self) -> &str {
         &self.text

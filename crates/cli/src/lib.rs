@@ -18,6 +18,7 @@ mod file;
 pub mod fuzzing;
 mod grace;
 mod held;
+mod idle;
 mod keep;
 pub mod keeper;
 mod ls;
@@ -132,6 +133,10 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Release(args) => {
             let say = Say::new(args.talk, args.store.json);
             on_runtime(&say, None, async |say| tickets::release(args, settings, say).await)
+        }
+        Command::Wait(args) => {
+            let say = Say::new(args.talk, args.store.json);
+            on_runtime(&say, Some(&args.name), async |say| idle::wait(args, settings, say).await)
         }
         Command::Ls(args) => on_runtime(&plainly(&args.store), None, async |_| ls::ls(args, settings).await),
         Command::Show(args) => {

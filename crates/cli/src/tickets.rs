@@ -9,7 +9,7 @@ use bandog::{Locks, ReleaseError, RenewError, Ticket};
 use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
-use crate::connect::{Label, connect};
+use crate::connect::{Label, connect, connect_within};
 use crate::entry::TICKET;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -33,16 +33,19 @@ pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> R
     if let Some(pid) = args.keep {
         keeper::check(pid)?;
     }
-    let locks = connect(&args.store, settings, Label::Ticket(args.lock.label.as_deref())).await?;
+    let mut interrupts = Interrupts::new();
+    let store = (&args.store, settings, Label::Ticket(args.lock.label.as_deref()));
+    let told = (args.lock.name.as_str(), say);
+    let locks = connect_within(args.patience.wait_for_store, store, told, &mut interrupts).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
-    let ended = hand_out(&wait, &request, args).await;
+    let ended = hand_out(&wait, &request, args, interrupts).await;
     drop(locks.shutdown().await);
     ended
 }
 
-async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire) -> Result<Exit, Failure> {
-    let ticket = take(wait, request).await?;
+async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire, interrupts: Interrupts) -> Result<Exit, Failure> {
+    let ticket = take(wait, request, interrupts).await?;
     if let Some(pid) = args.keep {
         keep(keeper::Reason::Process(pid), &ticket, wait.locks, args).await?;
     }
@@ -50,8 +53,7 @@ async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire) -> Result<
 }
 
 /// Waits for the lock, and makes a ticket of it.
-async fn take(wait: &Wait<'_>, request: &Request) -> Result<Ticket, Failure> {
-    let mut interrupts = Interrupts::new();
+async fn take(wait: &Wait<'_>, request: &Request, mut interrupts: Interrupts) -> Result<Ticket, Failure> {
     let got = wait.get(request, &mut interrupts).await?;
     let ticket = got.held.detach().await.map_err(|error| Failure::of(error.kind(), &error))?;
     if let Some(signal) = interrupts.caught() {
@@ -72,11 +74,14 @@ async fn keep(reason: keeper::Reason, ticket: &Ticket, locks: &Locks, args: &Acq
 
 /// Takes the lock for an open file: it is held until the file is closed, or the mark is taken away.
 pub(crate) async fn hold(file: &Descriptor, args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
-    let locks = connect(&args.store, settings, Label::Ticket(Some("dflock"))).await?;
+    let mut interrupts = Interrupts::new();
+    let store = (&args.store, settings, Label::Ticket(Some("dflock")));
+    let told = (args.lock.name.as_str(), say);
+    let locks = connect_within(args.patience.wait_for_store, store, told, &mut interrupts).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
     let held = async {
-        let ticket = take(&wait, &request).await?;
+        let ticket = take(&wait, &request, interrupts).await?;
         let marked = file.set(args.lock.shared).and_then(|mark| Ok((mark, file.again()?)));
         let kept = match marked {
             Ok((mark, again)) => keep(keeper::Reason::Mark(mark, again), &ticket, &locks, args).await,

@@ -12,7 +12,15 @@ use crate::near;
 
 const PREFIX: &str = "BANDOG_";
 /// Set for commands under a lock, or by `acquire --export`.
-const SET: &[&str] = &["BANDOG_NAME", "BANDOG_HOLDER", "BANDOG_TOKEN", "BANDOG_WAITED_MS", "BANDOG_TICKET"];
+const SET: &[&str] = &[
+    "BANDOG_NAME",
+    "BANDOG_HOLDER",
+    "BANDOG_TOKEN",
+    "BANDOG_WAITED_MS",
+    "BANDOG_TICKET",
+    "BANDOG_LOST_REASON",
+    "BANDOG_LOST_MESSAGE",
+];
 
 /// Warns of each variable that has almost the name of one of ours.
 pub(crate) fn warn_of_misspelt(json: bool) {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{LockArgs, StoreArgs, Talk};
+use super::{LockArgs, Patience, StoreArgs, Talk};
 use crate::exit;
 
 /// `bandog acquire`.
@@ -12,6 +12,9 @@ pub struct Acquire {
     /// The lock.
     #[command(flatten)]
     pub lock: LockArgs,
+    /// For a store that is away.
+    #[command(flatten)]
+    pub patience: Patience,
     /// The store and its options.
     #[command(flatten)]
     pub store: StoreArgs,

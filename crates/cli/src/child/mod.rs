@@ -31,6 +31,7 @@ pub(crate) use launch::explain;
 pub use plan::{Plan, Policy, Respite};
 pub use prepare::Prepared;
 pub use signals::Ignored;
+pub(crate) use ward::without_secrets;
 pub use wrapper::Child;
 
 /// The first argument of a supervisor.

@@ -28,6 +28,8 @@ impl Words {
             Note::Acquired { waited, .. } => self.acquired(*waited),
             Note::Waiting { .. }
             | Note::Unanswered { .. }
+            | Note::NoStore { .. }
+            | Note::Free { .. }
             | Note::Interrupted { .. }
             | Note::Started { .. }
             | Note::Stopped
@@ -35,7 +37,11 @@ impl Words {
             | Note::AtLeast { .. }
             | Note::Shortened { .. }
             | Note::Released { .. } => {}
-            Note::Danger { .. } | Note::Lost { .. } | Note::MaxHold { .. } | Note::Unreleased { .. } => return false,
+            Note::Danger { .. }
+            | Note::Lost { .. }
+            | Note::MaxHold { .. }
+            | Note::Unreleased { .. }
+            | Note::NotCalled { .. } => return false,
         }
         true
     }

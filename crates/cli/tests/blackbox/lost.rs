@@ -247,3 +247,35 @@ fn whoever_comes_after_a_killed_wrapper_finds_nobody_alive() {
         }
     }
 }
+
+/// The case of `--on-lost-exec` for the table in `options`.
+pub(crate) fn on_lost_exec(stage: &Stage, _: &str) {
+    let hook = "echo $BANDOG_NAME $BANDOG_LOST_REASON $BANDOG_LOST_MESSAGE $BANDOG_TOKEN >> called";
+    let called = || {
+        until("the hook has run", || fs::read_to_string(stage.path("called")).ok().filter(|text| text.ends_with('\n')))
+    };
+    let run = |on_lost: &str| {
+        let job = stage.line(&format!("run --lease 1s --on-lost {on_lost} --on-lost-exec")).arg(hook).arg("job").hold();
+        stage.revoke("deploying");
+        let told = called();
+        fs::remove_file(stage.path("called")).unwrap();
+        let outcome = job.finish();
+        assert!(told.starts_with("job revoked revoked: deploying ") && told.lines().count() == 1, "{told}");
+        assert!(told.split_whitespace().last().unwrap().parse::<u64>().is_ok(), "{told}");
+        outcome
+    };
+    for on_lost in ["term", "kill", "notify"] {
+        run(on_lost).is(90).says("lost: ");
+    }
+    run("ignore").is(0).silent();
+    // A store that is gone, and one that is there to the end.
+    let job = stage.line("run --lease 1s job").env("BANDOG_ON_LOST_EXEC", hook).hold();
+    stage.removed_store();
+    assert_eq!(called().split_whitespace().next(), Some("job"));
+    job.wait().is(90).done();
+    assert_eq!(called().lines().count(), 1, "it is run once");
+    fs::remove_file(stage.path("called")).unwrap();
+    stage.line("run --on-lost-exec").arg(hook).words("job -- true").run().is(0).silent();
+    stage.line("run --max-hold 0.2 --on-lost-exec").arg(hook).words("job -- sleep 1000").run().is(91);
+    assert!(!stage.path("called").exists());
+}

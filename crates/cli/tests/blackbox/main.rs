@@ -15,6 +15,7 @@ mod doctor;
 mod durations;
 mod exits;
 mod flock;
+mod idle;
 mod kinds;
 mod live;
 mod lock;

@@ -9,7 +9,7 @@ fn with<'a>(stage: &'a Stage, sub: &str, options: &str, variables: &[(&str, &str
     let ticket = stage.line("acquire --lease 10m --of 100 tickets").run().is(0).out;
     let mut line = match sub {
         "run" => stage.line(&format!("run -n {options} job -- true")),
-        "acquire" => stage.line(&format!("acquire -n {options} job")),
+        "acquire" | "wait" => stage.line(&format!("{sub} -n {options} job")),
         _ => stage.line(&format!("{sub} {options}")),
     };
     for (key, value) in variables {
@@ -20,7 +20,7 @@ fn with<'a>(stage: &'a Stage, sub: &str, options: &str, variables: &[(&str, &str
 
 /// The code of the subcommand on another store: there the lock is free and the ticket unknown.
 fn elsewhere(sub: &str) -> i32 {
-    if matches!(sub, "run" | "acquire") { 0 } else { 90 }
+    if matches!(sub, "run" | "acquire" | "wait") { 0 } else { 90 }
 }
 
 pub(crate) fn store(stage: &Stage, sub: &str) {
