@@ -18,9 +18,10 @@ impl Driver {
     pub(super) fn listen(self: &Arc<Self>) {
         let receiver: Weak<dyn Receiver> = Arc::downgrade(&self.mailbox());
         let runtime = (!self.has_runtime()).then(|| self.keeper.runtime());
-        let inside = runtime.as_ref().map(Handle::enter);
-        let listens = self.store.listen(self.client.inbox(), receiver);
-        drop(inside);
+        let listens = {
+            let _inside = runtime.as_ref().map(Handle::enter);
+            self.store.listen(self.client.inbox(), receiver)
+        };
         if self.capabilities.in_process {
             return self.mailbox.connected(true);
         }
