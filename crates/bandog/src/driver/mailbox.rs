@@ -2,6 +2,7 @@
 //! them.
 
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use bandog_core::name::LockName;
 use bandog_core::op::{News, Reply};
@@ -18,15 +19,20 @@ impl Driver {
     pub(super) fn listen(self: &Arc<Self>) {
         let receiver: Weak<dyn Receiver> = Arc::downgrade(&self.mailbox());
         let runtime = (!self.has_runtime()).then(|| self.keeper.runtime());
-        let listens = {
+        let (listens, begun) = {
             let _inside = runtime.as_ref().map(Handle::enter);
-            self.store.listen(self.client.inbox(), receiver)
+            let mut listens = self.store.listen(self.client.inbox(), receiver);
+            // A store that needs no round trip listens already. Whoever polls next brings a real waker.
+            let begun = listens.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            (listens, begun)
         };
-        if self.capabilities.in_process {
-            return self.mailbox.connected(true);
+        match begun {
+            Poll::Ready(listening) => self.mailbox.connected(listening.is_ok()),
+            Poll::Pending => {
+                let mailbox = Arc::clone(&self.mailbox);
+                self.keeper.spawn(async move { mailbox.connected(listens.await.is_ok()) });
+            }
         }
-        let mailbox = Arc::clone(&self.mailbox);
-        self.keeper.spawn(async move { mailbox.connected(listens.await.is_ok()) });
     }
 
     pub(super) fn mailbox(&self) -> Arc<dyn Receiver> {
