@@ -96,9 +96,10 @@ impl Place {
         Ok(if shared { SHARED } else { PRIVATE })
     }
 
-    /// The name and sort of the file system, if it is a known one.
+    /// The name and sort of the file system, if it is a known one: of the file, or of the directory where it would be made.
     pub(crate) fn system(&self) -> Option<(&'static str, Sort)> {
-        filesystem::by_number(i128::from(rustix::fs::statfs(&self.path).ok()?.f_type))
+        let found = rustix::fs::statfs(&self.path).or_else(|_| rustix::fs::statfs(self.directory()));
+        filesystem::by_number(i128::from(found.ok()?.f_type))
     }
 
     /// Whether other machines may have the file open too, and the locks of this one's system mean nothing to them.

@@ -97,10 +97,11 @@ impl SqliteStore {
         let place = Place { format, ..place };
         host.boot().map_err(error::no_boot)?;
         let place = Arc::new(place);
-        let link = Link::open(&place)?;
+        // Before there is a file: none is left behind where none can be used.
         if place.is_remote() {
             return Err(error::remote(&place));
         }
+        let link = Link::open(&place)?;
         place.open_bell().map_err(|error| error::mute(&place, error))?;
         let shared = Shared {
             place,

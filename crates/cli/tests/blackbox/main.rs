@@ -7,6 +7,7 @@ mod bench;
 mod breaking;
 mod command;
 mod config;
+mod containers;
 mod contention;
 mod contrib;
 mod descriptor;

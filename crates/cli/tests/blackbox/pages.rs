@@ -1,11 +1,12 @@
 //! Help, version, manual pages and completions: cases for the table in `options`.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
-use crate::stage::Stage;
+use crate::stage::{BANDOG, Stage};
 
 pub(crate) fn help(stage: &Stage, sub: &str) {
     let sub = if sub == "bandog" { "" } else { sub };
@@ -110,4 +111,33 @@ fn rendered(stage: &Stage, page: &str, title: &str) {
     let (text, complaints) = (String::from_utf8_lossy(&groff.stdout), String::from_utf8_lossy(&groff.stderr));
     assert!(groff.status.success() && complaints.is_empty(), "{title}: {complaints}");
     assert!(text.contains("EXIT STATUS") || text.contains("E\u{8}EX"), "{title}: {text}");
+}
+
+/// What fish offers, if it is installed.
+#[test]
+fn fish_completes_locks_kinds_and_options() {
+    let stage = Stage::new();
+    if stage.other("fish").arg("--version").command.output().is_err() {
+        eprintln!("!!! SKIPPED: no fish here");
+        return;
+    }
+    let script = stage.line("completions fish").run().is(0).out;
+    let script = stage.write("bandog.fish", &script).display().to_string();
+    let folder = Path::new(BANDOG).parent().unwrap().display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+    let _one = stage.line("run nightly-report").hold();
+    let _two = stage.line("run deploy").hold();
+    let offers = |line: &str| {
+        let asked = format!("source {script}; complete -C '{line}'");
+        let told = stage.other("fish").arg("--no-config").arg("-c").arg(asked).env("PATH", &path).run().is(0);
+        let words = told.out.lines().map(|line| line.split('\t').next().unwrap().to_owned());
+        words.collect::<Vec<_>>()
+    };
+    for sub in ["show", "wait", "break", "run"] {
+        assert_eq!(offers(&format!("bandog {sub} ")), ["deploy", "nightly-report"], "{sub}");
+    }
+    assert_eq!(offers("bandog wait de"), ["deploy"]);
+    assert_eq!(offers("bandog explain bu"), ["busy"]);
+    assert_eq!(offers("bandog man wa"), ["wait", "watch"]);
+    assert_eq!(offers("bandog acquire --ke"), ["--keep"]);
 }

@@ -103,6 +103,11 @@ impl Stage {
         self.program(Path::new("bash")).arg(script)
     }
 
+    /// Another program of this machine.
+    pub(crate) fn other(&self, program: &str) -> Line<'_> {
+        self.program(Path::new(program))
+    }
+
     fn program(&self, program: &Path) -> Line<'_> {
         let mut command = Command::new(program);
         command.env_clear().current_dir(&self.dir).stdin(Stdio::null());
