@@ -12,7 +12,7 @@ pub fn record(bytes: &[u8]) -> Option<Record> {
 
 /// A record as it would be written.
 pub fn bytes(record: &Record) -> Option<Vec<u8>> {
-    rows::unsealed(record)
+    rows::bytes(record)
 }
 
 /// News as it is read.

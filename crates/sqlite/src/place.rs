@@ -25,6 +25,8 @@ const SETGID_AND_GROUP_WRITABLE: u32 = 0o2020;
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     pub(crate) bell: PathBuf,
+    /// The directory of the pipes through which listeners are woken.
+    pub(crate) pipes: PathBuf,
     pub(crate) log: PathBuf,
     pub(crate) index: PathBuf,
 }
@@ -51,7 +53,8 @@ impl Place {
             PathBuf::from(name)
         };
         let (bell, log, index) = (beside("-bell"), beside("-wal"), beside("-shm"));
-        Ok(Self { path, bell, log, index })
+        let pipes = beside("-pipes");
+        Ok(Self { path, bell, pipes, log, index })
     }
 
     pub(crate) fn path(&self) -> &Path {

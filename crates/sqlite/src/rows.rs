@@ -1,17 +1,20 @@
 //! The tables of locks and pushes, one function per statement. Turns and the watcher call them.
 
 use std::hash::Hasher;
+use std::time::Duration;
 
 use bandog_core::holder::InboxId;
-use bandog_core::ledger::Record;
+use bandog_core::ledger::{Outline, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::News;
 use bandog_core::time::LeaseTime;
 use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use siphasher::sip::SipHasher13;
 
-/// Expired rows deleted per transaction: nothing is left behind, and no transaction pays for all.
-const SWEEP: u32 = 4;
+use crate::beats;
+
 /// How coarse `due` is, in milliseconds.
 const DUE_STEP: u64 = 60_000;
 /// News older than this, in milliseconds, is of no use: heartbeats have told it.
@@ -31,30 +34,48 @@ pub(crate) fn load(connection: &Connection, name: &str) -> rusqlite::Result<Load
     Ok(found.unwrap_or(Loaded::Nothing))
 }
 
+/// The outline of a record, if it has one; the record itself is not read.
+pub(crate) fn outline(connection: &Connection, name: &str) -> rusqlite::Result<Option<Outline>> {
+    let mut select = connection.prepare_cached("SELECT outline FROM lock WHERE name = ?1")?;
+    let found = select.query_row([name], |row| Ok(unsealed(name, row.get_ref(0)?.as_blob()?))).optional()?;
+    Ok(found.flatten())
+}
+
 pub(crate) fn save(connection: &Connection, name: &str, record: &Record, expires: LeaseTime) -> rusqlite::Result<()> {
+    let outline = record.outline().map(|outline| sealed(name, &outline)).transpose()?.unwrap_or_default();
     let sealed = sealed(name, record)?;
-    let row = (name, due(expires), &sealed);
+    let row = (name, due(expires), &outline, &sealed);
     // Naming `due` among the columns to set would rewrite its index even where it stays the same.
-    let mut update = connection.prepare_cached("UPDATE lock SET record = ?3 WHERE name = ?1 AND due = ?2")?;
-    if update.execute(row)? == 0 {
-        connection.prepare_cached("INSERT OR REPLACE INTO lock VALUES (?1, ?2, ?3)")?.execute(row)?;
+    let update = "UPDATE lock SET outline = ?3, record = ?4 WHERE name = ?1 AND due = ?2";
+    if connection.prepare_cached(update)?.execute(row)? == 0 {
+        connection.prepare_cached("INSERT OR REPLACE INTO lock VALUES (?1, ?2, ?3, ?4)")?.execute(row)?;
     }
     Ok(())
 }
 
 pub(crate) fn delete(connection: &Connection, name: &str) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM lock WHERE name = ?1")?.execute([name])?;
-    Ok(())
+    beats::delete_all(connection, name)
 }
 
-/// Deletes a few records and news whose time is over.
-pub(crate) fn sweep(connection: &Connection, now: LeaseTime) -> rusqlite::Result<()> {
-    let sql = "DELETE FROM lock WHERE name IN (SELECT name FROM lock WHERE due <= ?1 ORDER BY due LIMIT ?2)";
-    connection.prepare_cached(sql)?.execute((signed(now.millis()), SWEEP))?;
-    let sql = "DELETE FROM push WHERE id <= (SELECT max(id) FROM (SELECT id, at FROM push ORDER BY id LIMIT ?2) WHERE at < ?1 OR at > ?3)";
+/// Deletes a few records and news whose time is over: nothing is left behind, and no transaction pays for all. A beat keeps its record for
+/// the retention.
+// The limits stand in the text: a statement with a parameter for one is prepared anew each time.
+pub(crate) fn sweep(connection: &Connection, now: LeaseTime, retention: Duration) -> rusqlite::Result<()> {
+    let sql = "SELECT name FROM lock WHERE due <= ?1 AND NOT EXISTS
+        (SELECT 1 FROM beat WHERE beat.name = lock.name AND until > ?2)
+        ORDER BY due LIMIT 4";
+    let alive = signed(now.millis()).saturating_sub(i64::try_from(retention.as_millis()).unwrap_or(i64::MAX));
+    let mut select = connection.prepare_cached(sql)?;
+    let over = select.query_map((signed(now.millis()), alive), |row| row.get::<_, String>(0))?;
+    for name in over.collect::<rusqlite::Result<Vec<_>>>()? {
+        delete(connection, &name)?;
+    }
+    let sql = "DELETE FROM push WHERE id <=
+        (SELECT max(id) FROM (SELECT id, at FROM push ORDER BY id LIMIT 4) WHERE at < ?1 OR at > ?2)";
     let old = signed(now.millis()).saturating_sub(signed(NEWS_LIFE));
     // What is of a later time was written before a reboot.
-    connection.prepare_cached(sql)?.execute((old, SWEEP, signed(now.millis())))?;
+    connection.prepare_cached(sql)?.execute((old, signed(now.millis())))?;
     Ok(())
 }
 
@@ -93,23 +114,16 @@ pub(crate) fn push(
 /// News as it was written down: for whom, about which lock, what.
 pub(crate) type Written = (InboxId, LockName, News);
 
-/// News that was written after `seen`, for the inboxes that `is_wanted` names.
-pub(crate) fn news(
-    connection: &Connection,
-    seen: i64,
-    is_wanted: impl Fn(InboxId) -> bool,
-) -> rusqlite::Result<Vec<Written>> {
-    let mut select = connection.prepare_cached("SELECT inbox, name, news FROM push WHERE id > ?1 ORDER BY id")?;
-    let mut rows = select.query([seen])?;
+/// News for an inbox that was written after `seen`, up to `last`.
+pub(crate) fn news(connection: &Connection, seen: i64, last: i64, inbox: InboxId) -> rusqlite::Result<Vec<Written>> {
+    let sql = "SELECT name, news FROM push WHERE inbox = ?1 AND id > ?2 AND id <= ?3 ORDER BY id";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query((inbox.to_bits().cast_signed(), seen, last))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let inbox = InboxId::from_bits(row.get::<_, i64>(0)?.cast_unsigned());
-        if !is_wanted(inbox) {
-            continue;
-        }
         // News that cannot be read is lost news; heartbeats tell the same.
-        let news = postcard::from_bytes(row.get_ref(2)?.as_blob()?);
-        if let (Ok(name), Ok(news)) = (LockName::new(row.get_ref(1)?.as_str()?), news) {
+        let news = postcard::from_bytes(row.get_ref(1)?.as_blob()?);
+        if let (Ok(name), Ok(news)) = (LockName::new(row.get_ref(0)?.as_str()?), news) {
             found.push((inbox, name, news));
         }
     }
@@ -120,24 +134,25 @@ fn due(expires: LeaseTime) -> i64 {
     signed(expires.millis().div_ceil(DUE_STEP).saturating_mul(DUE_STEP))
 }
 
-fn signed(number: u64) -> i64 {
+pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The record behind a checksum: SQLite has none of its own for what it has moved from the log into the file.
-fn sealed(name: &str, record: &Record) -> rusqlite::Result<Vec<u8>> {
-    let mut blob = postcard::to_extend(record, vec![0; SEAL]).map_err(unwritable)?;
+/// A record or an outline behind a checksum: SQLite has none of its own for what it has moved from the log into the file.
+fn sealed(name: &str, what: &impl Serialize) -> rusqlite::Result<Vec<u8>> {
+    let mut blob = postcard::to_extend(what, vec![0; SEAL]).map_err(unwritable)?;
     let seal = seal(name, &blob[SEAL..]).to_le_bytes();
     blob[..SEAL].copy_from_slice(&seal);
     Ok(blob)
 }
 
 fn opened(name: &str, blob: &[u8]) -> Loaded {
-    let Some((stored, rest)) = blob.split_first_chunk::<SEAL>() else { return Loaded::Damaged };
-    if seal(name, rest) != u64::from_le_bytes(*stored) {
-        return Loaded::Damaged;
-    }
-    postcard::from_bytes(rest).map_or(Loaded::Damaged, |record| Loaded::Record(Box::new(record)))
+    unsealed(name, blob).map_or(Loaded::Damaged, |record| Loaded::Record(Box::new(record)))
+}
+
+fn unsealed<T: DeserializeOwned>(name: &str, blob: &[u8]) -> Option<T> {
+    let (stored, rest) = blob.split_first_chunk::<SEAL>()?;
+    if seal(name, rest) == u64::from_le_bytes(*stored) { postcard::from_bytes(rest).ok() } else { None }
 }
 
 // Over the name too: a record that turns up under another name is as wrong as one with a flipped bit.
@@ -161,11 +176,11 @@ pub(crate) fn fuzzed(bytes: &[u8]) -> Option<Record> {
 
 /// What is written of a record, without its checksum.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn unsealed(record: &Record) -> Option<Vec<u8>> {
+pub(crate) fn bytes(record: &Record) -> Option<Vec<u8>> {
     Some(sealed("job", record).ok()?.split_off(SEAL))
 }
 
-fn unwritable(error: postcard::Error) -> rusqlite::Error {
+pub(crate) fn unwritable(error: postcard::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 

@@ -12,16 +12,22 @@ use crate::place::Place;
 /// "bdog", so that other programs can tell whose file it is.
 const APPLICATION: i32 = 0x6264_6f67;
 /// Counts up when an older bandog could not go on with the file, or a newer one not with an older file: records have no form of
-/// their own to tell them apart. Since 2 they keep the last revocations.
-const FORMAT: i32 = 2;
+/// their own to tell them apart. Since 2 they keep the last revocations; since 3 what heartbeats write stands in a table of its own, and
+/// every listener has a pipe.
+const FORMAT: i32 = 3;
 
 // `due` is a coarse upper bound of the record's expiry: the index changes seldom although every renewal moves the expiry.
-// `push` needs no second index: readers scan what was added since their last look.
+// `outline` is what heartbeats need of a record. It stands before the record, so that it is read without it; in a table without row ids
+// whole rows would be compared where names are.
 const TABLES: &str = "
-    CREATE TABLE lock (name TEXT PRIMARY KEY, due INTEGER NOT NULL, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE lock (name TEXT NOT NULL UNIQUE, due INTEGER NOT NULL, outline BLOB NOT NULL, record BLOB NOT NULL)
+        STRICT;
     CREATE INDEX lock_due ON lock (due);
+    CREATE TABLE beat (name TEXT NOT NULL, inbox INTEGER NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL,
+        length INTEGER NOT NULL, seats BLOB NOT NULL, PRIMARY KEY (name, inbox)) STRICT, WITHOUT ROWID;
     CREATE TABLE push (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, inbox INTEGER NOT NULL, name TEXT NOT NULL,
         news BLOB NOT NULL) STRICT;
+    CREATE INDEX push_inbox ON push (inbox);
     CREATE TABLE store (id INTEGER PRIMARY KEY CHECK (id = 1), boot BLOB NOT NULL, run INTEGER NOT NULL,
         highest INTEGER NOT NULL, reserved INTEGER NOT NULL, pushed INTEGER NOT NULL) STRICT;
     INSERT INTO store VALUES (1, x'', 0, 0, 0, 0);

@@ -6,6 +6,7 @@
 use bandog_core::time::{LeaseTime, RunId};
 use rusqlite::Connection;
 
+use crate::beats;
 use crate::host::{BootId, Host};
 use crate::place::Place;
 use crate::rows::{self, Loaded};
@@ -57,7 +58,7 @@ impl State {
             (Some(boot), Known::Boot(before)) if boot == before => return Ok(None),
             (Some(boot), _) => {
                 if is_rebooted(connection, visit.place, visit.host.lease())? {
-                    connection.execute_batch("DELETE FROM lock; DELETE FROM push")?;
+                    connection.execute_batch("DELETE FROM lock; DELETE FROM beat; DELETE FROM push")?;
                 }
                 state.boot = boot;
                 state.run = RunId(getrandom::u64().unwrap_or_else(|_| state.run.0.wrapping_add(1)));
@@ -129,6 +130,7 @@ pub(crate) fn is_rebooted(connection: &Connection, place: &Place, now: LeaseTime
             is_back = matches!(loaded, Loaded::Record(record) if record.seen() > now);
             !is_back
         })?;
+        is_back = is_back || beats::is_any_after(connection, now)?;
     }
     Ok(is_back)
 }

@@ -192,7 +192,7 @@ fn an_older_format_is_refused_with_a_way_out() {
     rusqlite::Connection::open(directory.file()).unwrap().pragma_update(None, "user_version", 1).unwrap();
     let error = refused(&directory.file());
     assert_eq!(error.kind, StoreErrorKind::Unfit);
-    let words = "locks in format 1, and this bandog knows format 2; upgrade whoever still uses it and then remove it, or give bandog";
+    let words = "locks in format 1, and this bandog knows format 3; upgrade whoever still uses it and then remove it, or give bandog";
     assert!(error.message.contains(words), "{error}");
 }
 
