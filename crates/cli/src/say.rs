@@ -45,6 +45,11 @@ impl Say {
         self.live
     }
 
+    /// Whether nothing but errors is to be heard.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.talk == Talk::Quiet
+    }
+
     pub(crate) fn note(&self, lock: &str, note: &Note) {
         self.clear();
         let heard = match note.weight() {
