@@ -55,6 +55,6 @@ mod tests {
         }
         let took = monotonic() - began;
         assert!(took >= PATIENCE && took < PATIENCE * 2, "{took:?}");
-        assert!((20..60).contains(&tries), "{tries}");
+        assert!((5..60).contains(&tries), "{tries}");
     }
 }

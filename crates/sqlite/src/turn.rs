@@ -136,7 +136,11 @@ impl<'a> Turn<'a> {
         let before = self.assemble(name, &mut record)?;
         let (is_settled, is_back) = (record.is_settled(&self.shared.limits, self.now()), self.lease < record.seen());
         let Applied { reply, effects } = record.apply_and_tend(&self.shared.limits, self.now(), op);
-        self.tell(name, op, effects, record.line_up().next().map(|(_, inbox)| inbox));
+        let beating = match op {
+            Op::Heartbeat(heartbeat) => Some(heartbeat.inbox),
+            _ => None,
+        };
+        self.tell(name, beating, effects, record.line_up().next().map(|(_, inbox)| inbox));
         let is_look = match (op, &reply.body) {
             (Op::Inspect, _) | (Op::Acquire(_), Body::Verdict(Verdict::Busy(_))) => true,
             // Of somebody who does not wait: it asks after its hold.
@@ -172,7 +176,7 @@ impl<'a> Turn<'a> {
         let answered = first.and_then(|first| outline.answer(self.now(), heartbeat, &seats, asking, first));
         let Some((Applied { reply, effects }, beat)) = answered else { return Ok(None) };
         beats::keep(connection, name.as_str(), inbox, beat)?;
-        self.tell(name, &Op::Heartbeat(heartbeat.clone()), effects, outline.first());
+        self.tell(name, Some(inbox), effects, outline.first());
         Ok(Some(reply))
     }
 
@@ -216,12 +220,8 @@ impl<'a> Turn<'a> {
 
     /// Takes note of what is to be pushed. A heartbeat repeats what was told: whoever is told elsewhere most likely knows, so it does not
     /// ring, and of all who wait only the first writes it down.
-    fn tell(&mut self, name: &LockName, op: &Op, effects: Vec<Effect>, first: Option<InboxId>) {
+    fn tell(&mut self, name: &LockName, beating: Option<InboxId>, effects: Vec<Effect>, first: Option<InboxId>) {
         let inboxes = &self.shared.inboxes;
-        let beating = match op {
-            Op::Heartbeat(heartbeat) => Some(heartbeat.inbox),
-            _ => None,
-        };
         for effect in effects {
             let is_repeated = beating.is_some() && matches!(effect.news, News::Waiting { .. });
             if !inboxes.has(effect.inbox) {
