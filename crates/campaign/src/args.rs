@@ -61,6 +61,8 @@ pub(crate) enum Named {
     Holds(Orders),
     /// `bandog ls` over 100,000 locks: soon, in bounded memory, and never in the server's way.
     List(Orders),
+    /// 100, 300 and 1,000 processes wait for one lock, on SQLite and on Redis: what each costs, and who is served when.
+    Waiting(Orders),
 }
 
 impl Named {
@@ -76,13 +78,15 @@ impl Named {
             Self::Lead(orders) => (Scenario::Lead, orders),
             Self::Holds(orders) => (Scenario::Holds, orders),
             Self::List(orders) => (Scenario::List, orders),
+            Self::Waiting(orders) => (Scenario::Waiting, orders),
         }
     }
 }
 
 #[derive(Debug, Clone, Group)]
 pub(crate) struct Orders {
-    /// How many kills, stops, losses, updates, grants or waits [default: 1,000; 2,000 updates; 10,000 grants; 10,000 waits].
+    /// How many kills, stops, losses, updates, grants, waits or waiting processes [default: 1,000; 2,000 updates; 10,000 grants; 10,000
+    /// waits; 100, 300 and 1,000 processes].
     #[arg(long)]
     pub(crate) count: Option<usize>,
     /// How many locks go through it at once, for kill, head and stop; how many servers, for lead, which has 6 at most.
@@ -136,6 +140,8 @@ pub(crate) enum Role {
     Loser,
     /// Holds many locks, and tells how its client is.
     Hoard,
+    /// Waits in line for one lock, once.
+    Waiter,
 }
 
 /// How a worker uses the library.

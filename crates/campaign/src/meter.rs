@@ -17,6 +17,13 @@ pub(crate) fn processor_time(process: u32) -> io::Result<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
 }
 
+/// The same, of a process that sleeps most of the time: the scheduler counts in nanoseconds. Nothing for one that is gone.
+pub(crate) fn scheduled(process: u32) -> Duration {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let texts = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
+    texts.filter_map(|text| text.split_whitespace().next()?.parse().ok()).map(Duration::from_nanos).sum()
+}
+
 /// What a server has run of one command.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ran {

@@ -97,7 +97,7 @@ pub(crate) struct Bar {
 pub(crate) struct Spread(Vec<u64>);
 
 impl Spread {
-    fn of(values: impl IntoIterator<Item = u64>) -> Self {
+    pub(crate) fn of(values: impl IntoIterator<Item = u64>) -> Self {
         let mut sorted: Vec<u64> = values.into_iter().collect();
         sorted.sort_unstable();
         Self(sorted)
@@ -118,7 +118,7 @@ impl Spread {
 
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.marks().iter().try_for_each(|(name, value)| write!(f, "{name} {value:.1}, "))?;
+        self.marks().iter().try_for_each(|(name, value)| write!(f, "{name} {value:.2}, "))?;
         write!(f, "in ms, of {}", self.0.len())
     }
 }

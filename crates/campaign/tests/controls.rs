@@ -18,6 +18,7 @@ static CONTROLS: LazyLock<AtOnce> = LazyLock::new(|| {
         "lead --count=32 --lanes=2",
         "holds --seconds=12 --holds=100 --lease=1s",
         "list --holds=4000",
+        "waiting --count=10 --seconds=3",
     ];
     AtOnce::start(&controls, "--slack=1s --broken")
 });
@@ -77,4 +78,9 @@ fn lost_holds_are_noticed_also_while_the_runtime_is_blocked() {
 #[test]
 fn a_late_greedy_and_incomplete_listing_is_noticed() {
     fails("list");
+}
+
+#[test]
+fn waiters_that_give_up_and_are_passed_are_noticed() {
+    fails("waiting");
 }

@@ -20,6 +20,7 @@ static SLICES: LazyLock<AtOnce> = LazyLock::new(|| {
         "lead --count=48 --lanes=3",
         "holds --seconds=6 --holds=1000 --lease=2s",
         "list --holds=10000",
+        "waiting --count=20 --seconds=2",
     ];
     AtOnce::start(&slices, "--slack=2s")
 });
@@ -78,4 +79,9 @@ fn many_holds_are_kept_also_while_the_runtime_is_blocked() {
 #[test]
 fn a_listing_is_soon_bounded_and_out_of_the_way() {
     passes("list");
+}
+
+#[test]
+fn waiting_processes_are_served_in_the_order_of_arrival() {
+    passes("waiting");
 }

@@ -70,6 +70,11 @@ impl Say {
         self.live
     }
 
+    /// Whether nothing but errors is to be heard.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.talk == Talk::Quiet
+    }
+
     pub(crate) fn note(&self, lock: &str, note: &Note) {
         self.clear();
         if self.flock.as_ref().is_some_and(|words| words.say(note)) {

@@ -18,8 +18,11 @@ use crate::signals::Interrupts;
 
 /// A wait shorter than this is not worth a word.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How often the scene is looked at while waiting.
+/// How often the scene is looked at while waiting on a terminal, where its line changes.
 const LOOK: Duration = Duration::from_secs(1);
+/// Elsewhere each pause is twice as long as the one before, up to this: a look reads the whole queue, and a thousand jobs that look at
+/// their queue every second keep a store busy with that alone.
+const SELDOM: Duration = Duration::from_secs(30);
 
 /// How long the answer to the first try is good for: a store that said busy is not unreachable a moment later.
 const FRESH: Duration = Duration::from_secs(1);
@@ -93,8 +96,11 @@ impl Wait<'_> {
 
     /// Says who is waited for, again and again.
     async fn tell(&self, began: Moment) -> std::convert::Infallible {
+        if self.say.is_quiet() {
+            return std::future::pending().await;
+        }
         tokio::time::sleep(PATIENCE).await;
-        let (mut last, mut answered) = (None, Clock::system().now());
+        let (mut last, mut answered, mut pause) = (None, Clock::system().now(), LOOK);
         loop {
             let asked = Clock::system().now();
             let scene = Scene::ask(self.locks, &self.args.name).await;
@@ -112,7 +118,10 @@ impl Wait<'_> {
                 self.say.note(&self.args.name, &note);
             }
             last = Some(scene);
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(pause).await;
+            if !self.say.is_live() {
+                pause = (pause * 2).min(SELDOM);
+            }
         }
     }
 

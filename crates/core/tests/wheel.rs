@@ -166,14 +166,24 @@ fn one_tick_is_first_in_first_out_however_far_away_it_was_set() {
 #[test]
 fn few_stops_lead_to_a_far_entry() {
     let mut wheel = Wheel::new(7);
+    // Together in each slot but the last.
+    wheel.schedule(u64::MAX - 1, ());
     wheel.schedule(u64::MAX, ());
     let mut stops = 0;
     while let Some(next) = wheel.next() {
         stops += 1;
-        assert!(stops <= 11, "at most one stop for each level");
-        wheel.poll(next);
+        assert!(stops <= 12, "at most one stop for each level");
+        while wheel.poll(next).is_some() {}
     }
     assert!(wheel.is_empty());
+}
+
+#[test]
+fn an_entry_alone_in_its_slot_is_one_stop_away() {
+    let mut wheel = Wheel::new(7);
+    wheel.schedule(1_000_000, ());
+    assert_eq!(wheel.next(), Some(1_000_000));
+    assert_eq!(wheel.poll(1_000_000), Some(()));
 }
 
 /// The best time of some rounds in which a few of so many timers are cancelled, all of which are in one slot: a search would have the

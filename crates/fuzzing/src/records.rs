@@ -7,7 +7,8 @@ use bandog_core::holder::{ClientId, HolderId};
 use bandog_core::ledger::{Limits, Record};
 use bandog_core::op::Op;
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
-use bandog_record::{DecodeError, decode, encode, sealed};
+use bandog_record::{DecodeError, decode, decode_outline, decode_seats};
+use bandog_record::{encode, encode_outline, encode_seats, sealed};
 
 use crate::ops::ops;
 
@@ -34,6 +35,19 @@ pub fn frame(data: &[u8]) {
         0..3 => assert_eq!(numbered, Err(DecodeError::Damaged)),
         3 => assert_eq!(numbered, decode(NAME, &sealed(NAME, None, body))),
         _ => assert_eq!(numbered, Err(DecodeError::Newer(*number))),
+    }
+    beside(&sealed(NAME, Some(*number), body));
+}
+
+/// What a store keeps beside a record.
+fn beside(bytes: &[u8]) {
+    if let Some(outline) = decode_outline(NAME, bytes) {
+        let again = encode_outline(NAME, &outline).expect("what was read can be written");
+        assert_eq!(decode_outline(NAME, &again), Some(outline));
+    }
+    if let Some(seats) = decode_seats(NAME, bytes) {
+        let again = encode_seats(NAME, &seats).expect("what was read can be written");
+        assert_eq!(decode_seats(NAME, &again), Some(seats));
     }
 }
 

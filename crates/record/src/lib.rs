@@ -1,12 +1,13 @@
-//! The bytes of a lock's record, and of a push: one encoding for every store that keeps the ledger's own record.
+//! The bytes of a lock's record, of what a store keeps beside it, and of a push: one encoding for every store that keeps the ledger's own
+//! record.
 //!
 //! ```text
-//! record   format (1 byte) │ checksum (8) │ body        checksum over name, format and body
-//! news     format (1 byte) │ body
+//! record, outline, seats   format (1 byte) │ checksum (8) │ body        checksum over name, format and body
+//! news                     format (1 byte) │ body
 //! ```
 //!
-//! The body is what [`Record`] and [`News`] are to serde, in postcard's encoding. Format 2 had no number: its records begin with the
-//! checksum, its news with the number of a variant. A format to come keeps the first nine bytes, so that this build can tell it from
+//! The body is what [`Record`], [`Outline`], [`Seats`] and [`News`] are to serde, in postcard's encoding. Format 2 had no number: its records begin with the
+//! checksum, its news with the number of a variant; it had no outlines and no seats. A format to come keeps the first nine bytes, so that this build can tell it from
 //! damage.
 //!
 //! # Invariants
@@ -17,9 +18,11 @@
 use std::hash::Hasher;
 
 use bandog_core::format::Format;
-use bandog_core::ledger::Record;
+use bandog_core::ledger::{Outline, Record, Seats};
 use bandog_core::op::News;
 use bandog_core::store::Unreadable;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use siphasher::sip::SipHasher13;
 
 const CHECKSUM: usize = 8;
@@ -38,9 +41,45 @@ const CHECKSUM: usize = 8;
 /// # Ok::<(), bandog_record::EncodeError>(())
 /// ```
 pub fn encode(name: &str, record: &Record, format: Format) -> Result<Vec<u8>, EncodeError> {
+    enclose(name, record, format)
+}
+
+/// The bytes of the outline of a lock's record. It belongs to the newest format alone, and is made anew from the record: so what cannot be
+/// read need not be told why.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_outline(name: &str, outline: &Outline) -> Result<Vec<u8>, EncodeError> {
+    enclose(name, outline, Format::NEWEST)
+}
+
+/// The outline that these bytes are; nothing if they are damaged, of another lock, or in another format.
+pub fn decode_outline(name: &str, bytes: &[u8]) -> Option<Outline> {
+    beside(name, bytes)
+}
+
+/// The bytes of the seats of an inbox in the queue of a lock; as with an outline.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_seats(name: &str, seats: &Seats) -> Result<Vec<u8>, EncodeError> {
+    enclose(name, seats, Format::NEWEST)
+}
+
+/// The seats that these bytes are; nothing as with an outline.
+pub fn decode_seats(name: &str, bytes: &[u8]) -> Option<Seats> {
+    beside(name, bytes)
+}
+
+fn beside<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Option<T> {
+    let (number, rest) = bytes.split_first().filter(|(number, _)| **number == Format::NEWEST.number())?;
+    whole(checked(name, Some(*number), rest)?).ok()
+}
+
+fn enclose(name: &str, what: &impl Serialize, format: Format) -> Result<Vec<u8>, EncodeError> {
     let number = numbered(format);
     let begin = usize::from(number.is_some()) + CHECKSUM;
-    let mut bytes = postcard::to_extend(record, vec![0; begin])?;
+    let mut bytes = postcard::to_extend(what, vec![0; begin])?;
     let checksum = checksum(name, number, &bytes[begin..]).to_le_bytes();
     bytes[begin - CHECKSUM..begin].copy_from_slice(&checksum);
     if let Some(number) = number {
@@ -125,7 +164,7 @@ fn checked<'a>(name: &str, number: Option<u8>, bytes: &'a [u8]) -> Option<&'a [u
     (checksum(name, number, body) == u64::from_le_bytes(*stored)).then_some(body)
 }
 
-fn whole<T: for<'de> serde::Deserialize<'de>>(body: &[u8]) -> Result<T, DecodeError> {
+fn whole<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
     match postcard::take_from_bytes(body) {
         Ok((value, [])) => Ok(value),
         _ => Err(DecodeError::Damaged),

@@ -8,7 +8,9 @@ use rustix::time::{ClockId, clock_gettime};
 /// A write takes some hundred microseconds; who is still kept out after this long is kept out by something else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 const FIRST: Duration = Duration::from_micros(200);
-const LONGEST: Duration = Duration::from_millis(2);
+/// A look takes some tens of microseconds, more where many have the file open. With hundreds of processes that look every two
+/// milliseconds nobody would get anything else done, nor would the one for whom they wait.
+const LONGEST: Duration = Duration::from_millis(50);
 
 thread_local! {
     static SINCE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
@@ -53,6 +55,6 @@ mod tests {
         }
         let took = monotonic() - began;
         assert!(took >= PATIENCE && took < PATIENCE * 2, "{took:?}");
-        assert!(tries > 100, "{tries}");
+        assert!((5..60).contains(&tries), "{tries}");
     }
 }

@@ -7,23 +7,24 @@
 //! SqliteStore ─► Lane ─ jobs ─► Worker ─► Turn (one transaction) ─► Link (connection)      the way of a call
 //!                                  │ commit                            ▲ looks
 //!                                  ├─► Inboxes (of this process)       │
-//!                                  └─► bell ─ inotify ─► Watcher (of every other process) ─► Inboxes
+//!                                  └─► bell ─ pipe ─► Watcher (of every other process) ─► Inboxes
 //! ```
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `store`, `lane`, `worker` | the handle, its queue of jobs, and the thread that works them off |
-//! | `turn`, `state`, `rows`, `list` | one transaction: the ledger, the store's own row, the tables; and one that only reads |
+//! | `turn`, `state`, `rows`, `beats`, `list` | one transaction: the ledger, the store's own row, the tables; and one that only reads |
 //! | `link`, `schema`, `busy` | an open connection, the format of the file, waiting for other writers |
 //! | `place`, `files`, `filesystem`, `ties`, `resolve`, `plain` | the names and modes of the files, how they come and go, which belong together, where links lead, and refusing what is no regular file |
-//! | `bell`, `watcher`, `pace`, `inboxes` | how news reaches the inboxes of this and of other processes |
+//! | `bell`, `watcher`, `inboxes` | how news reaches the inboxes of this and of other processes |
 //! | `checkup` | the examination of a file and its place, from the path alone |
 //! | `host`, `error`, `ailment` | the machine's clocks and boot, the words for everything that goes wrong, and looking for its cause |
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("bandog works on Linux only: it listens by inotify and asks for the boot id");
+compile_error!("bandog works on Linux only: it counts leases on CLOCK_BOOTTIME and asks for the boot id");
 
 mod ailment;
+mod beats;
 mod bell;
 mod busy;
 mod checkup;
@@ -35,7 +36,6 @@ mod inboxes;
 mod lane;
 mod link;
 mod list;
-mod pace;
 mod place;
 mod plain;
 mod resolve;

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bandog_core::format::Format;
+use bandog_core::ledger::Limits;
 use rustix::fs::Stat;
 
 use crate::filesystem::{self, Sort};
@@ -26,10 +27,14 @@ const SETGID_AND_GROUP_WRITABLE: u32 = 0o2020;
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     pub(crate) bell: PathBuf,
+    /// The directory of the pipes through which listeners are woken.
+    pub(crate) pipes: PathBuf,
     pub(crate) log: PathBuf,
     pub(crate) index: PathBuf,
     /// The format that the file is to have, if its user has a wish.
     pub(crate) format: Option<Format>,
+    /// What the store allows, for a file that changes its format.
+    pub(crate) limits: Limits,
 }
 
 /// Which file a path leads to.
@@ -54,7 +59,8 @@ impl Place {
             PathBuf::from(name)
         };
         let (bell, log, index) = (beside("-bell"), beside("-wal"), beside("-shm"));
-        Ok(Self { path, bell, log, index, format: None })
+        let pipes = beside("-pipes");
+        Ok(Self { path, bell, pipes, log, index, format: None, limits: Limits::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {

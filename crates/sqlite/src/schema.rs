@@ -3,10 +3,12 @@
 use std::os::unix::ffi::OsStrExt;
 
 use bandog_core::format::Format;
+use bandog_core::ledger::Limits;
 use bandog_core::store::{StoreError, StoreErrorKind};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use crate::bell;
 use crate::busy;
 use crate::place::Place;
 use crate::rows;
@@ -14,16 +16,29 @@ use crate::rows;
 /// "bdog", so that other programs can tell whose file it is.
 const APPLICATION: i32 = 0x6264_6f67;
 // `due` is a coarse upper bound of the record's expiry: the index changes seldom although every renewal moves the expiry.
-// `push` needs no second index: readers scan what was added since their last look.
-const TABLES: &str = "
+// `outline` is what heartbeats need of a record. It stands before the record, so that it is read without it; in a table without row ids
+// whole rows would be compared where names are.
+const LOCKS: &str = "
+    CREATE TABLE lock (name TEXT NOT NULL UNIQUE, due INTEGER NOT NULL, outline BLOB NOT NULL, record BLOB NOT NULL)
+        STRICT;
+    CREATE INDEX lock_due ON lock (due);
+    CREATE TABLE beat (name TEXT NOT NULL, inbox INTEGER NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL,
+        length INTEGER NOT NULL, seats BLOB NOT NULL, PRIMARY KEY (name, inbox)) STRICT, WITHOUT ROWID;
+";
+/// As builds that know format 2 alone have it: they write rows by the order of the columns.
+const LOCKS_2: &str = "
     CREATE TABLE lock (name TEXT PRIMARY KEY, due INTEGER NOT NULL, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
     CREATE INDEX lock_due ON lock (due);
+";
+const OTHERS: &str = "
     CREATE TABLE push (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, inbox INTEGER NOT NULL, name TEXT NOT NULL,
         news BLOB NOT NULL) STRICT;
     CREATE TABLE store (id INTEGER PRIMARY KEY CHECK (id = 1), boot BLOB NOT NULL, run INTEGER NOT NULL,
         highest INTEGER NOT NULL, reserved INTEGER NOT NULL, pushed INTEGER NOT NULL) STRICT;
     INSERT INTO store VALUES (1, x'', 0, 0, 0, 0);
 ";
+/// Format 2 has it not: its readers scan what was added since their last look, and each push would write a page more.
+const INDEX: &str = "CREATE INDEX push_inbox ON push (inbox)";
 
 /// What a file is to us.
 #[derive(Debug)]
@@ -46,7 +61,7 @@ pub(crate) fn prepare(connection: &mut Connection, place: &Place) -> Result<(), 
     let seen = owner(&*connection.transaction()?)?;
     if let Owner::Us(format) = seen {
         return match place.format {
-            Some(wished) if wished != format => change(connection, wished),
+            Some(wished) if wished != format => change(connection, place, wished),
             _ => Ok(()),
         };
     }
@@ -54,8 +69,13 @@ pub(crate) fn prepare(connection: &mut Connection, place: &Place) -> Result<(), 
     connection.execute_batch("PRAGMA synchronous = FULL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Owner::Nobody = owner(&transaction)? {
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "user_version", place.format.unwrap_or_default().number())?;
+        let format = place.format.unwrap_or_default();
+        transaction.execute_batch(OTHERS)?;
+        transaction.execute_batch(if has_beats(format) { LOCKS } else { LOCKS_2 })?;
+        if has_beats(format) {
+            transaction.execute_batch(INDEX)?;
+        }
+        transaction.pragma_update(None, "user_version", format.number())?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
     }
     transaction.commit()?;
@@ -63,13 +83,45 @@ pub(crate) fn prepare(connection: &mut Connection, place: &Place) -> Result<(), 
 }
 
 /// Puts the whole file into another format, in one transaction. Whoever has it open goes on in that.
-fn change(connection: &mut Connection, format: Format) -> Result<(), Fault> {
+fn change(connection: &mut Connection, place: &Place, format: Format) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if let Owner::Us(_) = owner(&transaction)? {
-        rows::rewrite(&transaction, format)?;
+    if let Owner::Us(before) = owner(&transaction)?
+        && before != format
+    {
+        convert(&transaction, format, &place.limits)?;
         transaction.pragma_update(None, "user_version", format.number())?;
     }
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    // Who listens at a pipe looks, and sees that it has to listen otherwise.
+    bell::ring_all(place);
+    Ok(())
+}
+
+/// Makes the tables of a format from those of the other.
+fn convert(connection: &Connection, format: Format, limits: &Limits) -> rusqlite::Result<()> {
+    connection.execute_batch("DROP INDEX lock_due; ALTER TABLE lock RENAME TO was")?;
+    if has_beats(format) {
+        connection.execute_batch(LOCKS)?;
+        connection.execute_batch("INSERT INTO lock SELECT name, due, x'', record FROM was; DROP TABLE was")?;
+        rows::rewrite(connection, format, limits)?;
+        connection.execute_batch(INDEX)
+    } else {
+        connection.execute_batch(LOCKS_2)?;
+        connection.execute_batch("INSERT INTO lock SELECT name, due, record FROM was; DROP TABLE was")?;
+        rows::rewrite(connection, format, limits)?;
+        connection.execute_batch("DROP TABLE beat; DROP INDEX push_inbox")
+    }
+}
+
+/// Whether a file of this format keeps beats and outlines beside the records, and wakes through pipes. Those of format 2 are shared with
+/// builds that know neither.
+pub(crate) fn has_beats(format: Format) -> bool {
+    format > Format::OLDEST
+}
+
+/// Whether the file, at this moment, is of such a format.
+pub(crate) fn is_with_beats(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(known(number(connection)?).is_some_and(has_beats))
 }
 
 /// The number of the file's format, at this moment of the transaction.

@@ -6,9 +6,11 @@
 use bandog_core::time::{LeaseTime, RunId};
 use rusqlite::Connection;
 
+use crate::beats;
 use crate::host::{BootId, Host};
 use crate::place::Place;
 use crate::rows::{self, Loaded};
+use crate::schema;
 
 /// How far ahead of the clock `reserved` is put: one synced write per minute of use. More would only make the stamps of the first
 /// minutes after a boot run further ahead of the clock.
@@ -58,6 +60,9 @@ impl State {
             (Some(boot), _) => {
                 if is_rebooted(connection, visit.place, visit.host.lease())? {
                     connection.execute_batch("DELETE FROM lock; DELETE FROM push")?;
+                    if schema::is_with_beats(connection)? {
+                        connection.execute_batch("DELETE FROM beat")?;
+                    }
                 }
                 state.boot = boot;
                 state.run = RunId(getrandom::u64().unwrap_or_else(|_| state.run.0.wrapping_add(1)));
@@ -129,6 +134,7 @@ pub(crate) fn is_rebooted(connection: &Connection, place: &Place, now: LeaseTime
             is_back = matches!(loaded, Loaded::Record(record) if record.seen() > now);
             !is_back
         })?;
+        is_back = is_back || schema::is_with_beats(connection)? && beats::is_any_after(connection, now)?;
     }
     Ok(is_back)
 }

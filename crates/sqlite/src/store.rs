@@ -57,7 +57,7 @@ impl Default for Settings {
 /// How a process notices that another has written news for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waking {
-    /// By the bell, through inotify. Where there is no inotify to be had, by polling.
+    /// By a pipe of its own, which others ring. Where there is none to be had, by polling.
     Bell,
     /// By asking SQLite every 10 ms whether the file has changed.
     Poll,
@@ -94,7 +94,7 @@ impl SqliteStore {
         let path = path.as_ref();
         let Settings { host, limits, waking, format } = settings;
         let place = Place::new(path).map_err(|error| error::unresolved(path, error))?;
-        let place = Place { format, ..place };
+        let place = Place { format, limits: limits.clone(), ..place };
         host.boot().map_err(error::no_boot)?;
         let place = Arc::new(place);
         // Before there is a file: none is left behind where none can be used.
@@ -137,9 +137,12 @@ impl Shared {
     /// Makes sure that a watcher runs. It may block, so workers call it.
     pub(crate) fn watch(&self) -> Result<(), StoreError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        if !watch.as_ref().is_some_and(Watch::is_running) {
-            *watch = Some(Watch::start(self)?);
-            self.watched.fetch_add(1, Ordering::Relaxed);
+        match watch.as_ref().filter(|watch| watch.is_running()) {
+            Some(watch) => watch.hear_another(),
+            None => {
+                *watch = Some(Watch::start(self)?);
+                self.watched.fetch_add(1, Ordering::Relaxed);
+            }
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Which database, log and index were last open together, written down in the bell behind the marks.
+//! Which database, log and index were last open together, written down in the bell.
 //!
 //! A log says nothing about the database that it belongs to. When somebody moves a copy over the database, SQLite would move the old log
 //! into it and so damage it. Who opens the files compares them with this note and finds the log that stayed.
@@ -10,8 +10,6 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
-use crate::bell;
-
 /// A file: its device, its number there, and when it was made, as numbers are given again. Zeros for none.
 type Tie = [u64; 3];
 
@@ -19,6 +17,8 @@ type Tie = [u64; 3];
 pub(crate) struct Ties([Tie; 3]);
 
 const LENGTH: usize = 72;
+/// Where it stands: builds of before have something else in front.
+const PLACE: u64 = 4096;
 
 impl Ties {
     /// Of the files at these paths: database, log and index.
@@ -30,7 +30,7 @@ impl Ties {
     pub(crate) fn read(bell: &File) -> Self {
         let mut bytes = [0; LENGTH];
         // One that was never written is too short.
-        let _ = bell.read_exact_at(&mut bytes, bell::END);
+        let _ = bell.read_exact_at(&mut bytes, PLACE);
         let (words, _) = bytes.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         Self([(); 3].map(|()| [(); 3].map(|()| words.next().unwrap_or(0))))
@@ -38,7 +38,7 @@ impl Ties {
 
     pub(crate) fn write(&self, bell: &File) -> io::Result<()> {
         let bytes: Vec<u8> = self.0.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-        bell.write_all_at(&bytes, bell::END)
+        bell.write_all_at(&bytes, PLACE)
     }
 
     /// Whether log and index, as they are `now`, are left from another database than the one there is now.

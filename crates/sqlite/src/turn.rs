@@ -7,16 +7,17 @@ use bandog_core::format::Format;
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::{Applied, Record};
 use bandog_core::name::LockName;
-use bandog_core::op::{Effect, News, Op, Reply};
+use bandog_core::op::{Body, Effect, Heartbeat, News, Op, Reply, Verdict};
 use bandog_core::store::{Call, Outcome, Push, StoreError};
 use bandog_core::time::{LeaseTime, Now, WallTime};
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::beats;
 use crate::error;
 use crate::host::BootId;
 use crate::link::Link;
 use crate::rows::{self, Loaded};
-use crate::schema;
+use crate::schema::{self, has_beats};
 use crate::state::State;
 use crate::store::Shared;
 
@@ -28,6 +29,8 @@ pub(crate) struct Taken {
     pub(crate) news: Vec<(InboxId, Push)>,
     /// Inboxes elsewhere to which something new was written.
     pub(crate) others: Vec<InboxId>,
+    /// That of the file.
+    pub(crate) format: Format,
 }
 
 /// Why a turn failed.
@@ -132,36 +135,120 @@ impl<'a> Turn<'a> {
     }
 
     fn apply(&mut self, name: &LockName, op: &Op) -> rusqlite::Result<Result<Reply, StoreError>> {
+        if has_beats(self.format)
+            && let Op::Heartbeat(heartbeat) = op
+            && let Some(reply) = self.answer(name, heartbeat)?
+        {
+            return Ok(Ok(reply));
+        }
         let (mut record, known) = match rows::load(self.connection, name.as_str())? {
             Loaded::Unread(why) => return Ok(Err(error::unreadable_record(&self.shared.place, name, why))),
             Loaded::Nothing => (Record::default(), false),
-            // A record whose time has come answers no more, whether or not it was swept.
-            Loaded::Record(record) if self.is_over(&record) => (Record::default(), true),
             Loaded::Record(record) => (*record, true),
         };
-        let reply = self.settle(&mut record, name, op);
+        let before = self.assemble(name, &mut record)?;
+        let (is_settled, is_back) = (record.is_settled(&self.shared.limits, self.now()), self.lease < record.seen());
+        let Applied { reply, effects } = record.apply_and_tend(&self.shared.limits, self.now(), op);
+        let beating = match op {
+            Op::Heartbeat(heartbeat) => Some(heartbeat.inbox),
+            _ => None,
+        };
+        self.tell(name, beating, effects, record.line_up().next().map(|(_, inbox)| inbox));
+        let is_look = match (op, &reply.body) {
+            (Op::Inspect, _) | (Op::Acquire(_), Body::Verdict(Verdict::Busy(_))) => true,
+            // Of somebody who does not wait: it asks after its hold.
+            (Op::Heartbeat(heartbeat), _) => record.beat(heartbeat.inbox).is_none(),
+            _ => false,
+        };
+        if is_settled && is_look {
+            // Nothing has changed but the time of the last look.
+            return Ok(Ok(reply));
+        }
         self.state.highest = self.state.highest.max(record.last().micros());
         match record.expires() {
-            Some(expires) => rows::save(self.connection, self.format, (name.as_str(), &record), expires)?,
-            None if known => rows::delete(self.connection, name.as_str())?,
+            Some(expires) => {
+                rows::save(self.connection, self.format, (name.as_str(), &record), expires)?;
+                self.seat(name, op, &before, &record, is_back)?;
+            }
+            None if known => rows::delete(self.connection, self.format, name.as_str())?,
             None => {}
         }
         Ok(Ok(reply))
     }
 
-    /// Applies an operation and the clean-up that its reply leaves over.
-    fn settle(&mut self, record: &mut Record, name: &LockName, op: &Op) -> Reply {
-        let Applied { reply, effects } = record.apply_and_tend(&self.shared.limits, self.now(), op);
-        // A heartbeat repeats what was told: everybody would be woken, for one who most likely knows.
-        let repeated = |effect: &Effect| matches!((op, &effect.news), (Op::Heartbeat(_), News::Waiting { .. }));
-        let new = effects.iter().filter(|effect| !repeated(effect)).map(|effect| effect.inbox);
-        self.others.extend(new.filter(|inbox| !self.shared.inboxes.has(*inbox)));
-        self.effects.extend(effects.into_iter().map(|effect| (name.clone(), effect)));
-        reply
+    /// Answers a heartbeat without the record, if that can be done.
+    fn answer(&mut self, name: &LockName, heartbeat: &Heartbeat) -> rusqlite::Result<Option<Reply>> {
+        let (connection, inbox) = (self.connection, heartbeat.inbox);
+        let Some(outline) = rows::outline(connection, name.as_str())? else { return Ok(None) };
+        let Some((asking, seats)) = beats::find(connection, name.as_str(), inbox)? else { return Ok(None) };
+        let first = match outline.first() {
+            Some(first) if first == inbox => Some(asking),
+            Some(first) => beats::find(connection, name.as_str(), first)?.map(|(beat, _)| beat),
+            None => None,
+        };
+        let answered = first.and_then(|first| outline.answer(self.now(), heartbeat, &seats, asking, first));
+        let Some((Applied { reply, effects }, beat)) = answered else { return Ok(None) };
+        beats::keep(connection, name.as_str(), inbox, beat)?;
+        self.tell(name, Some(inbox), effects, outline.first());
+        Ok(Some(reply))
     }
 
-    fn is_over(&self, record: &Record) -> bool {
-        record.expires().is_none_or(|expires| expires <= self.lease)
+    /// Gives a record the beats that were written beside it, and says who waits.
+    fn assemble(&self, name: &LockName, record: &mut Record) -> rusqlite::Result<Vec<(Option<u64>, InboxId)>> {
+        if has_beats(self.format) {
+            beats::absorb(self.connection, &self.shared.limits, name.as_str(), record)?;
+        }
+        // A record whose time has come answers no more, whether or not it was swept.
+        if record.expires().is_some_and(|expires| expires <= self.lease) {
+            *record = Record::default();
+            if has_beats(self.format) {
+                beats::delete_all(self.connection, name.as_str())?;
+            }
+        }
+        Ok(record.line_up().collect())
+    }
+
+    /// Writes down the beats and seats of all for whom they have changed.
+    fn seat(
+        &self,
+        name: &LockName,
+        op: &Op,
+        before: &[(Option<u64>, InboxId)],
+        record: &Record,
+        is_back: bool,
+    ) -> rusqlite::Result<()> {
+        if !has_beats(self.format) {
+            return Ok(());
+        }
+        let after: Vec<_> = record.line_up().collect();
+        if before.is_empty() && after.is_empty() {
+            return Ok(());
+        }
+        let mut changed = beats::changed(before, &after);
+        changed.extend(op.enlivens());
+        if is_back {
+            // All were cut.
+            changed.extend(after.iter().map(|(_, inbox)| inbox));
+        }
+        beats::save(self.connection, name.as_str(), record, &changed)
+    }
+
+    /// Takes note of what is to be pushed. A heartbeat repeats what was told: whoever is told elsewhere most likely knows, so it does not
+    /// ring, and of all who wait only the first writes it down.
+    fn tell(&mut self, name: &LockName, beating: Option<InboxId>, effects: Vec<Effect>, first: Option<InboxId>) {
+        let inboxes = &self.shared.inboxes;
+        for effect in effects {
+            let is_repeated = beating.is_some() && matches!(effect.news, News::Waiting { .. });
+            if !inboxes.has(effect.inbox) {
+                if is_repeated && beating != first {
+                    continue;
+                }
+                if !is_repeated {
+                    self.others.push(effect.inbox);
+                }
+            }
+            self.effects.push((name.clone(), effect));
+        }
     }
 
     /// Writes down what is for others, sweeps, and saves the store's own row.
@@ -176,10 +263,10 @@ impl<'a> Turn<'a> {
                 rows::push(self.connection, self.format, self.state.pushed, self.lease, row)?;
             }
         }
-        rows::sweep(self.connection, self.lease)?;
+        rows::sweep(self.connection, self.format, self.lease, self.shared.limits.retention)?;
         if self.state != self.loaded {
             self.state.save(self.connection)?;
         }
-        Ok(Taken { replies, news, others: self.others })
+        Ok(Taken { replies, news, others: self.others, format: self.format })
     }
 }

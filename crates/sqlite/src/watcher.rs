@@ -7,30 +7,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bandog_core::holder::InboxId;
 use bandog_core::store::{Outcome, Push, StoreError};
 use bandog_core::time::RunId;
 
-use crate::bell::{self, Ear, Heard, Mark};
-use crate::busy;
+use crate::bell::{self, Ear, Heard};
 use crate::error;
 use crate::inboxes::Inboxes;
 use crate::link::Link;
-use crate::pace::Pace;
 use crate::place::{FileId, Place};
 use crate::rows::{self, Written};
+use crate::schema;
 use crate::state::State;
 use crate::store::{Shared, Waking};
 
-/// Between looks that no ring asks for: repeated notices do not ring, and whoever is killed after a commit has not rung.
-const ROUND: Duration = Duration::from_secs(1);
+/// Between looks that no ring asks for: repeated notices do not ring, and whoever is killed after a commit has not rung. Who waits
+/// asks more often, by heartbeats; and a thousand processes that look cost as much as they do.
+const ROUND: Duration = Duration::from_secs(5);
 /// Between looks where there is no bell to hear.
 const POLL: Duration = Duration::from_millis(10);
-/// Looks before it is worth an ear: closing one takes the kernel ten milliseconds and more, which a process that only takes a
-/// free lock and ends should not pay. One that waits gets its ear at once.
+/// Looks before it is worth an ear: a process that only takes a free lock and ends should make no files. One that waits gets its ear at
+/// once.
 const LOOKS_WITHOUT_EAR: u32 = 100;
-/// From the removal of the bell to the search for the next one: whoever removes the files should be able to finish.
-const REMOVAL: Duration = Duration::from_millis(100);
 
 /// A running watcher. It ends when this is dropped.
 #[derive(Debug)]
@@ -51,9 +48,9 @@ impl Watch {
             State::load(&link.connection).map_err(|error| error::explain(&place, Outcome::NotExecuted, error))?.pushed;
         let (line, ours) = std::io::pipe().map_err(failed)?;
         let (inboxes, waking) = (Arc::clone(&shared.inboxes), shared.waking);
-        let (file, link, version, marks) = (link.file(), Some(link), None, Vec::new());
-        let (ear, looks, pace) = (None, LOOKS_WITHOUT_EAR, Pace::default());
-        let watcher = Watcher { place, inboxes, waking, ear, looks, link, seen, file, version, marks, pace, line };
+        let (file, link, version) = (link.file(), Some(link), None);
+        let (ear, looks) = (None, LOOKS_WITHOUT_EAR);
+        let watcher = Watcher { place, inboxes, waking, ear, looks, link, seen, file, version, line };
         let thread = std::thread::Builder::new().name("bandog-watcher".to_owned());
         let thread = thread.spawn(move || watcher.run()).map_err(failed)?;
         Ok(Self { thread, line: ours, hurried: AtomicBool::new(false) })
@@ -62,9 +59,20 @@ impl Watch {
     /// Somebody here waits for news: from now on it is to be heard at once.
     pub(crate) fn hurry(&self) {
         if !self.hurried.swap(true, Ordering::AcqRel) {
-            // It fails only when the watcher has ended.
-            let _ = (&self.line).write(&[1]);
+            self.call();
         }
+    }
+
+    /// Another inbox is here to be heard for.
+    pub(crate) fn hear_another(&self) {
+        if self.hurried.load(Ordering::Acquire) {
+            self.call();
+        }
+    }
+
+    fn call(&self) {
+        // It fails only when the watcher has ended.
+        let _ = (&self.line).write(&[1]);
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -72,18 +80,11 @@ impl Watch {
     }
 }
 
-fn open_ear(place: &Place, waking: Waking) -> Option<Ear> {
-    match waking {
-        Waking::Bell => Ear::open(place).ok(),
-        Waking::Poll => None,
-    }
-}
-
 struct Watcher {
     place: Arc<Place>,
     inboxes: Arc<Inboxes>,
     waking: Waking,
-    /// Nothing at first, where there is no inotify to be had, and while there is no file.
+    /// Nothing at first, where there are no pipes to be had, and while there is no file.
     ear: Option<Ear>,
     /// How many looks are left before an ear is opened.
     looks: u32,
@@ -93,9 +94,6 @@ struct Watcher {
     file: FileId,
     /// What SQLite calls the state of the file at the last poll.
     version: Option<i64>,
-    /// The marks of our inboxes at the last ring.
-    marks: Vec<(InboxId, Mark)>,
-    pace: Pace,
     line: PipeReader,
 }
 
@@ -112,24 +110,49 @@ impl Watcher {
                     _ => return,
                 },
                 Heard::Silence if self.ear.is_none() => {}
-                Heard::Silence => drop(self.look()),
-                Heard::Ring => self.answer(),
-                Heard::Gone => {
-                    bell::sleep(&self.line, None, REMOVAL);
-                    self.prick_up();
-                }
+                Heard::Silence => self.prick_up(),
+                Heard::Ring => self.look(),
             }
         }
     }
 
-    /// Opens the ear, and then looks: a ring in between is heard.
+    /// Opens the ear, if it is not for all of us, and then looks: a ring in between is heard.
     fn prick_up(&mut self) {
-        self.ear = open_ear(&self.place, self.waking);
+        if !self.is_found() {
+            self.open_ear();
+        }
         self.look();
     }
 
+    fn open_ear(&mut self) {
+        // Closed before the next is opened, which has the same names.
+        self.ear = None;
+        if self.waking == Waking::Bell && self.has_pipes() {
+            self.ear = Ear::open(&self.place, &self.inboxes.ids()).ok();
+            // Asked again: who changes the format rings at every pipe that was there before.
+            self.deafen();
+        }
+    }
+
+    /// Closes the ear where nobody rings at pipes: there it is polled.
+    fn deafen(&mut self) {
+        if self.ear.is_some() && !self.has_pipes() {
+            self.ear = None;
+        }
+    }
+
+    /// A file of format 2 is shared with builds that know of no pipes.
+    fn has_pipes(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| schema::is_with_beats(&link.connection).unwrap_or(false))
+    }
+
+    /// Whether whoever rings for one of our inboxes finds us.
+    fn is_found(&self) -> bool {
+        self.ear.as_ref().is_some_and(|ear| ear.is_for(&self.inboxes.ids()))
+    }
+
     fn poll(&mut self) -> Heard {
-        match bell::sleep(&self.line, None, POLL) {
+        match bell::sleep(&self.line, &[], POLL) {
             Heard::Silence => {}
             other => return other,
         }
@@ -137,7 +160,7 @@ impl Watcher {
         if self.looks == 0 {
             // Where there is none to be had, asked for again after as many looks.
             self.looks = LOOKS_WITHOUT_EAR;
-            self.ear = open_ear(&self.place, self.waking);
+            self.open_ear();
         }
         let version = self.link.as_ref().filter(|link| link.is_current()).and_then(|link| {
             let mut pragma = link.connection.prepare_cached("PRAGMA data_version").ok()?;
@@ -148,25 +171,8 @@ impl Watcher {
         if same { Heard::Silence } else { Heard::Ring }
     }
 
-    /// Looks for news if the ring was for us; if not, listens again after a while.
-    fn answer(&mut self) {
-        let Some(ear) = &self.ear else {
-            self.look();
-            return;
-        };
-        // Read before the look: a ring during the look leaves another mark.
-        let marks = self.inboxes.ids().into_iter().map(|inbox| (inbox, ear.mark(inbox))).collect();
-        let was = std::mem::replace(&mut self.marks, marks);
-        if was == self.marks || !self.look() {
-            let pause = self.pace.wasted(busy::monotonic());
-            if !pause.is_zero() {
-                bell::sleep(&self.line, None, pause);
-            }
-        }
-    }
-
-    /// Delivers what was written since the last look; says whether there was anything.
-    fn look(&mut self) -> bool {
+    /// Delivers what was written since the last look.
+    fn look(&mut self) {
         let reopened = match &self.link {
             Some(link) if link.is_current() => false,
             _ => self.reopen(),
@@ -175,24 +181,27 @@ impl Watcher {
         if found.is_none() {
             self.link = None;
         }
+        self.deafen();
         let (run, news) = found.unwrap_or_default();
-        let any = !news.is_empty();
         for (inbox, name, news) in news {
             self.inboxes.deliver(inbox, Push { name, run, news });
         }
         if reopened {
             self.inboxes.reconnected();
         }
-        any
     }
 
+    // In no transaction: what has a number is not changed any more.
     fn read(&mut self) -> Option<(RunId, Vec<Written>)> {
-        let inboxes = &self.inboxes;
-        let transaction = self.link.as_mut()?.connection.transaction().ok()?;
-        let state = State::load(&transaction).ok()?;
-        let news = rows::news(&transaction, self.seen, |inbox| inboxes.has(inbox)).ok()?;
-        self.seen = state.pushed;
-        Some((state.run, news))
+        let connection = &self.link.as_ref()?.connection;
+        let State { run, pushed, .. } = State::load(connection).ok()?;
+        if pushed == self.seen {
+            return Some((run, Vec::new()));
+        }
+        let news = self.inboxes.ids().into_iter().map(|inbox| rows::news(connection, self.seen, pushed, inbox));
+        let news = news.collect::<rusqlite::Result<Vec<_>>>().ok()?.concat();
+        self.seen = pushed;
+        Some((run, news))
     }
 
     // A watcher makes no file: whoever has something to write does.
@@ -206,7 +215,7 @@ impl Watcher {
         self.file = link.file();
         self.link = Some(link);
         if self.ear.is_none() {
-            self.ear = open_ear(&self.place, self.waking);
+            self.open_ear();
         }
         true
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
+use bandog_core::format::Format;
 use bandog_core::holder::InboxId;
 use bandog_core::op::{Body, Reply, Verdict};
 use bandog_core::store::{Call, Connection, Listing, Outcome, Page, Pulse, Push, StoreError};
@@ -76,7 +77,7 @@ impl Worker {
                 if taken.replies.iter().flatten().any(queues) {
                     self.shared.hurry();
                 }
-                self.tell(taken.news, &taken.others);
+                self.tell(taken.news, taken.format, &taken.others);
                 calls.into_iter().zip(taken.replies).for_each(|(call, reply)| call.reply.send(reply));
             }
             Err(error) => calls.into_iter().for_each(|call| call.reply.send(Err(error.clone()))),
@@ -101,9 +102,9 @@ impl Worker {
     }
 
     // The bell first: who hears it has the longer way.
-    fn tell(&self, news: Vec<(InboxId, Push)>, others: &[InboxId]) {
+    fn tell(&self, news: Vec<(InboxId, Push)>, format: Format, others: &[InboxId]) {
         if !others.is_empty() {
-            bell::ring(&self.shared.place, others);
+            bell::ring(&self.shared.place, format, others);
         }
         for (inbox, push) in news {
             self.shared.inboxes.deliver(inbox, push);

@@ -7,6 +7,7 @@ mod common;
 use std::sync::{Arc, Weak};
 
 use bandog_conformance::{Bench, Terms};
+use bandog_core::format::Format;
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
 use bandog_core::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store};
@@ -23,8 +24,16 @@ fn terms(terms: Terms) -> Terms {
 }
 
 async fn by_hand() -> Bench {
+    in_format(Format::NEWEST)
+}
+
+async fn in_format_2() -> Bench {
+    in_format(Format::OLDEST)
+}
+
+fn in_format(format: Format) -> Bench {
     let (directory, machine) = (Directory::new(), Machine::new());
-    let settings = Settings { limits: limits(), ..machine.settings() };
+    let settings = Settings { limits: limits(), format: Some(format), ..machine.settings() };
     let store = SqliteStore::with(directory.file(), settings).unwrap();
     Bench::new(Arc::new(store), Arc::new(ByHand(machine)), terms(Terms::VIRTUAL)).keeping(directory)
 }
@@ -104,6 +113,11 @@ impl Store for Apart {
 mod hand {
     use super::by_hand;
     bandog_conformance::suite!(by_hand);
+}
+
+mod format_2 {
+    use super::in_format_2;
+    bandog_conformance::suite!(in_format_2);
 }
 
 mod clock {

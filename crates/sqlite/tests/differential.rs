@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bandog_conformance::run::block_on;
+use bandog_core::format::Format;
 use bandog_core::holder::{Client, ClientId, HolderId, InboxId, Who};
 use bandog_core::lease::Lease;
 use bandog_core::ledger::{Limits, Record};
@@ -37,8 +38,9 @@ fn the_store_answers_like_the_ledger() {
     while done < OPERATIONS {
         script.tick(&machine);
         if script.random.one_in(400) {
-            // Everything is in the file.
-            store = SqliteStore::with(directory.file(), settings.clone()).unwrap();
+            // Everything is in the file, in either format.
+            let format = if script.random.one_in(2) { Format::OLDEST } else { Format::NEWEST };
+            store = SqliteStore::with(directory.file(), Settings { format: Some(format), ..settings.clone() }).unwrap();
             listen(&store, &script, &heard);
         }
         let calls: Vec<(LockName, Op)> =

@@ -91,6 +91,51 @@ fn a_ring_goes_nowhere_else() {
     }
 }
 
+/// A link in the place of the directory of pipes: nothing is made where it leads, and waiters are served all the same.
+#[test]
+fn pipes_are_made_nowhere_else() {
+    let directory = Directory::new();
+    let elsewhere = directory.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, beside(&directory.file(), "-pipes")).unwrap();
+    let ann = Person::open(directory.file());
+    let (id, _) = ann.take("baton", LONG);
+    let mut bob = Child::start(&[&directory.file().to_string_lossy()]);
+    assert_eq!(bob.must_hear(), "queued");
+    ann.release("baton", id);
+    assert_eq!(bob.must_hear(), "granted");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+/// A file in the place of a pipe is not written to, and its waiter is served all the same.
+#[test]
+fn a_ring_is_written_to_no_file() {
+    let directory = Directory::new();
+    let ann = Person::open(directory.file());
+    let (id, _) = ann.take("baton", LONG);
+    let mut bob = Child::start(&[&directory.file().to_string_lossy()]);
+    assert_eq!(bob.must_hear(), "queued");
+    let pipes = beside(&directory.file(), "-pipes");
+    let planted = directory.path().join("planted");
+    // Both listen: the holder after its first second.
+    let names = || fs::read_dir(&pipes).map_or(0, |names| names.count());
+    while names() < 2 {
+        std::thread::yield_now();
+    }
+    for entry in fs::read_dir(&pipes).unwrap() {
+        fs::write(&planted, SECRET).unwrap();
+        fs::rename(&planted, entry.unwrap().path()).unwrap();
+    }
+    ann.release("baton", id);
+    for entry in fs::read_dir(&pipes).unwrap().map(|entry| entry.unwrap().path()) {
+        // It may have been replaced by a pipe again, which is not to be read.
+        if entry.is_file() {
+            assert_eq!(fs::read_to_string(&entry).unwrap(), SECRET, "{}", entry.display());
+        }
+    }
+    assert_eq!(bob.must_hear(), "granted");
+}
+
 /// Whoever follows the link has a log beside the file that it leads to, and who does not has another one.
 #[test]
 fn a_file_that_became_a_link_is_not_gone_on_with() {

@@ -91,6 +91,17 @@ fn two_users_of_a_group_hand_a_lock_over() {
     assert_eq!(ann.must_hear(), "granted");
     let mut bob = user("65532");
     assert_eq!(bob.must_hear(), "queued");
+    let pipes = shared.join("locks.db-pipes");
+    let names =
+        || fs::read_dir(&pipes).map_or(0, |names| names.flatten().filter(|name| name.file_name().len() == 16).count());
+    // The holder listens after its first second.
+    while names() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(mode(&pipes), 0o2770);
+    for pipe in fs::read_dir(&pipes).unwrap().map(|pipe| pipe.unwrap().path()) {
+        assert_eq!(mode(&pipe), 0o660, "{}", pipe.display());
+    }
     ann.tell("release");
     assert_eq!(ann.must_hear(), "released");
     assert_eq!(bob.must_hear(), "granted");

@@ -100,6 +100,14 @@ fn what_was_sent_is_finished_after_the_last_handle_has_gone() {
     });
 }
 
+/// Waits until so many listen. Who does not wait does so after its first second.
+fn wait_for_pipes(directory: &Path, count: usize) {
+    let finished = |entry: &std::fs::DirEntry| !entry.file_name().to_string_lossy().ends_with(".new");
+    while std::fs::read_dir(directory).map_or(0, |entries| entries.flatten().filter(finished).count()) < count {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn only_what_is_new_rings() {
     let directory = Directory::new();
@@ -112,8 +120,9 @@ fn only_what_is_new_rings() {
     };
     block_on(async {
         let (ann, bob) = (one.actor(&job()).await, two.actor(&job()).await);
-        let bell = format!("{}-bell", directory.file().display());
-        inotify::add_watch(&inotify, bell, WatchFlags::CLOSE_WRITE).unwrap();
+        let pipes = directory.path().join("locks.db-pipes");
+        wait_for_pipes(&pipes, 2);
+        inotify::add_watch(&inotify, pipes, WatchFlags::CLOSE_WRITE).unwrap();
         let hold = ann.holds(ann.ask()).await;
         assert!(ann.still_holds(hold.id()).await);
         assert_eq!(rings(), 0, "a lock that nobody waits for");
@@ -139,11 +148,17 @@ async fn news_without_a_ring_is_found() {
     let hold = ann.holds(ann.ask()).await;
     let place = bob.waits(bob.ask()).await;
     ann.hears("the waiter", |_| true).await;
-    // A bell that nobody can ring.
-    let bell = format!("{}-bell", directory.file().display());
-    std::fs::remove_file(&bell).unwrap();
-    std::fs::create_dir(&bell).unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Bells that nobody can ring.
+    let pipes = directory.path().join("locks.db-pipes");
+    std::fs::remove_dir_all(&pipes).unwrap();
+    std::fs::write(&pipes, "").unwrap();
     ann.releases(hold.id()).await;
-    bob.picks_up(&place).await;
+    let granted = async {
+        while !bob.has_grant(place.id()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    // The round is five seconds.
+    tokio::time::timeout(Duration::from_secs(30), granted).await.unwrap();
+    assert!(bob.still_holds(place.id()).await);
 }

@@ -14,6 +14,7 @@ mod list;
 mod lockset;
 mod puppets;
 mod stop;
+mod waiting;
 
 use std::fmt;
 use std::io;
@@ -33,6 +34,7 @@ pub(crate) enum Scenario {
     Lead,
     Holds,
     List,
+    Waiting,
 }
 
 impl Scenario {
@@ -47,6 +49,7 @@ impl Scenario {
         Self::Lead,
         Self::Holds,
         Self::List,
+        Self::Waiting,
     ];
 
     pub(crate) fn play(self, orders: &Orders) -> io::Result<Report> {
@@ -62,6 +65,7 @@ impl Scenario {
             Self::Lead => lead::play(count(1_000), orders),
             Self::Holds => holds::play(orders),
             Self::List => list::play(orders),
+            Self::Waiting => waiting::play(orders),
         }
     }
 }
@@ -79,6 +83,7 @@ impl fmt::Display for Scenario {
             Self::Lead => "lead",
             Self::Holds => "holds",
             Self::List => "list",
+            Self::Waiting => "waiting",
         })
     }
 }

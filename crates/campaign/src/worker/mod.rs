@@ -15,6 +15,7 @@ mod loser;
 mod observed;
 mod places;
 mod puppet;
+mod waiter;
 mod writer;
 
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+pub(crate) use self::waiter::LOCK;
 use crate::args::{Duty, Role};
 
 const WASTE: usize = 64 << 20;
@@ -61,6 +63,7 @@ fn play(duty: &Duty) -> io::Result<()> {
         Role::Crowd => crowd::play(duty),
         Role::Loser => loser::play(duty),
         Role::Hoard => hoard::play(duty),
+        Role::Waiter => waiter::play(duty),
     }
 }
 

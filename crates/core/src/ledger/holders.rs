@@ -143,6 +143,16 @@ impl Holders {
         self.by_id.get(id).filter(|hold| !hold.is_over(now)).map(|hold| hold.blocker(*id, now))
     }
 
+    /// The one that ends last: when, and the length of its lease.
+    pub(super) fn last(&self) -> Option<(HolderId, &Holding, LeaseTime, Duration)> {
+        let (end, id) = self.ends.last()?;
+        self.by_id.get(id).map(|hold| (*id, hold, *end, hold.length))
+    }
+
+    pub(super) fn first_end(&self) -> Option<LeaseTime> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
     pub(super) fn last_end(&self) -> Option<LeaseTime> {
         self.ends.last().map(|(end, _)| *end)
     }

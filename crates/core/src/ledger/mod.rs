@@ -11,6 +11,7 @@
 //! - One apply touches at most [`Limits::work`] entries beyond the one it names, and replies with bounded effects.
 
 mod audit;
+mod beat;
 mod done;
 mod enter;
 mod holders;
@@ -39,6 +40,7 @@ use holders::Holders;
 use queue::{Pending, Queue};
 
 pub use audit::AUDITED;
+pub use beat::{Beat, Outline, Seats};
 
 /// How many waiters of a lock a listing shows: the first ones are of interest, and reading thousands would block the store.
 pub const LISTED: usize = 32;

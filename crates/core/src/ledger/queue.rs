@@ -94,6 +94,14 @@ impl Queue {
         self.waiters.values().next()
     }
 
+    pub(super) fn first_place(&self) -> Option<u64> {
+        self.waiters.keys().next().copied()
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = (u64, &Waiter)> {
+        self.waiters.iter().map(|(place, waiter)| (*place, waiter))
+    }
+
     /// At most how many waiters are ahead of an id; `None` if it does not wait. Exact at the head and at the end.
     pub(super) fn ahead(&self, id: HolderId) -> Option<u32> {
         let place = self.places.get(&id)?;
@@ -145,6 +153,19 @@ impl Queue {
             alive.length = length;
             self.alive_until = self.alive_until.max(alive.until);
         }
+    }
+
+    /// Live-until of an inbox, and how far ahead it was put.
+    pub(super) fn alive(&self, inbox: InboxId) -> Option<(LeaseTime, Duration)> {
+        self.inboxes.get(&inbox).map(|alive| (alive.until, alive.length))
+    }
+
+    /// Puts live-until of an inbox that has entries here; says whether it has.
+    pub(super) fn set_alive(&mut self, inbox: InboxId, until: LeaseTime, length: Duration) -> bool {
+        let Some(alive) = self.inboxes.get_mut(&inbox) else { return false };
+        (alive.until, alive.length) = (until, length);
+        self.alive_until = self.alive_until.max(until);
+        true
     }
 
     pub(super) fn is_dead(&self, inbox: InboxId, now: LeaseTime) -> bool {

@@ -42,7 +42,7 @@ impl Record {
         }
     }
 
-    fn next_change(&self, step: &Step<'_>) -> Option<Change> {
+    pub(super) fn next_change(&self, step: &Step<'_>) -> Option<Change> {
         let now = step.now.lease;
         if let Some(id) = self.holders.expired(now) {
             return Some(Change::Expire(id));
@@ -143,7 +143,7 @@ impl Record {
 }
 
 /// One unit of work that is due.
-enum Change {
+pub(super) enum Change {
     Expire(HolderId),
     Bury(HolderId),
     Grant(HolderId),

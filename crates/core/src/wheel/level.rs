@@ -81,6 +81,11 @@ impl Level {
         Some(self.slots[slot].first).filter(|&first| first != NONE)
     }
 
+    /// The entry of `slot` if it is the only one.
+    pub(super) fn only<T>(&self, entries: &Slab<Entry<T>>, slot: usize) -> Option<Index> {
+        self.first(slot).filter(|&first| entries[first as usize].after == NONE)
+    }
+
     /// Appends an entry to `slot`.
     pub(super) fn push<T>(&mut self, entries: &mut Slab<Entry<T>>, slot: usize, index: Index) {
         let last = self.slots[slot].last;

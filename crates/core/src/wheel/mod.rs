@@ -76,9 +76,11 @@ impl<T> Wheel<T> {
     }
 
     /// When [`poll`](Self::poll) must be called next: never later than the earliest entry, and exactly then if that is
-    /// near. An earlier time only spreads a slot; afterwards the next one is later, so there is progress.
+    /// near or alone in its slot. An earlier time only spreads a slot; afterwards the next one is later, so there is progress.
     pub fn next(&self) -> Option<u64> {
-        self.earliest().map(|(_, start)| start)
+        let (place, start) = self.earliest()?;
+        let only = self.levels[place.level].only(&self.entries, place.slot);
+        Some(only.map_or(start, |index| self.entries[index as usize].tick))
     }
 
     /// How many timers are set.

@@ -1,5 +1,6 @@
 //! The ledger against an independent telling of its specification, and against the invariants that every telling keeps.
 
+mod beat;
 mod differential;
 mod ending;
 mod event;

@@ -4,7 +4,8 @@ use bandog_core::format::Format;
 use bandog_core::ledger::Record;
 use bandog_core::op::News;
 use bandog_core::store::Unreadable;
-use bandog_record::{DecodeError, decode, decode_news, encode, encode_news};
+use bandog_record::{DecodeError, decode, decode_news, decode_outline, decode_seats};
+use bandog_record::{encode, encode_news, encode_outline, encode_seats};
 
 use crate::BOTH;
 use crate::histories::{NAME, news, records};
@@ -22,6 +23,40 @@ fn record_with_any_bit_flipped_or_any_byte_missing_is_damaged() {
                     assert_eq!(decode(NAME, &flipped), Err(DecodeError::Damaged), "{what}, {place}.{bit}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn outline_and_seats_are_read_as_written_and_not_if_anything_in_them_has_changed() {
+    let mut outlines = 0;
+    for (what, record) in records() {
+        let inboxes = record.line_up().map(|(_, inbox)| inbox).collect();
+        for seats in record.seats(&inboxes).values() {
+            let bytes = encode_seats(NAME, seats).unwrap();
+            assert_eq!(decode_seats(NAME, &bytes).as_ref(), Some(seats), "{what}");
+            each_change(&bytes, |changed| assert_eq!(decode_seats(NAME, changed), None, "{what}"));
+            assert_eq!(decode_seats("order:1002", &bytes), None, "{what}");
+        }
+        let Some(outline) = record.outline() else { continue };
+        outlines += 1;
+        let bytes = encode_outline(NAME, &outline).unwrap();
+        assert_eq!(bytes[0], Format::NEWEST.number());
+        assert_eq!(decode_outline(NAME, &bytes), Some(outline), "{what}");
+        each_change(&bytes, |changed| assert_eq!(decode_outline(NAME, changed), None, "{what}"));
+        assert_eq!(decode_outline("order:1002", &bytes), None, "{what}");
+    }
+    assert!(outlines > 1, "{outlines}");
+}
+
+/// Calls with these bytes cut anywhere, and with any bit flipped.
+fn each_change(bytes: &[u8], check: impl Fn(&[u8])) {
+    for place in 0..bytes.len() {
+        check(&bytes[..place]);
+        for bit in 0..8 {
+            let mut flipped = bytes.to_vec();
+            flipped[place] ^= 1 << bit;
+            check(&flipped);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bandog_core::checkup::{Check, Pace, Remark, brief};
-use rustix::fs::inotify;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::busy::monotonic;
 use crate::error;
@@ -16,8 +16,10 @@ use crate::place::Place;
 
 pub(super) const SYNCING: Check =
     Check::new("syncing", "about once a minute of use a small write is synced, and calls wait for it");
-pub(super) const WAKING: Check =
-    Check::new("waking", "waiters in other processes are woken by inotify; without it they look every 10 ms");
+pub(super) const WAKING: Check = Check::new(
+    "waking",
+    "waiters in other processes are woken through named pipes; without them they look every 10 ms",
+);
 pub(super) const BOOT: Check =
     Check::new("boot", "leases end with the boot; where its id cannot be trusted they are waited out after a reboot");
 pub(super) const CLOCK: Check =
@@ -53,7 +55,7 @@ impl Drop for Scrap {
 }
 
 fn longest_sync(directory: &Path) -> io::Result<Duration> {
-    let path = directory.join(format!(".bandog-checkup-{:016x}", getrandom::u64().unwrap_or(0)));
+    let path = scrap(directory);
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     let _scrap = Scrap(path);
     let mut longest = Duration::ZERO;
@@ -66,11 +68,24 @@ fn longest_sync(directory: &Path) -> io::Result<Duration> {
     Ok(longest)
 }
 
-pub(super) fn waking() -> Remark {
-    match inotify::init(inotify::CreateFlags::CLOEXEC) {
-        Ok(_) => WAKING.fine("inotify is there"),
-        Err(error) => WAKING.risky(format!("no inotify: {error}")).change("sysctl fs.inotify.max_user_instances=512"),
+/// Nothing where there is no directory yet.
+pub(super) fn waking(place: &Place) -> Option<Remark> {
+    if !place.directory().is_dir() {
+        return None;
     }
+    let path = scrap(place.directory());
+    let made = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+    let _scrap = Scrap(path);
+    Some(match made {
+        Ok(()) => WAKING.fine("a named pipe can be made"),
+        Err(error) => WAKING
+            .risky(format!("no named pipe can be made beside it: {error}"))
+            .change("sqlite:PATH on a file system that has named pipes"),
+    })
+}
+
+fn scrap(directory: &Path) -> PathBuf {
+    directory.join(format!(".bandog-checkup-{:016x}", getrandom::u64().unwrap_or(0)))
 }
 
 pub(super) fn boot() -> Remark {

@@ -47,7 +47,7 @@ pub fn checkup(path: impl AsRef<Path>, pace: &Pace) -> Checkup {
         // What stands in the place of the file is not ours: its permissions and its room are not our business.
         found.remarks.push(system::kind(&place));
     }
-    found.remarks.extend([machine::waking(), machine::boot(), machine::clock()]);
+    found.remarks.extend([machine::boot(), machine::clock()]);
     found
 }
 
@@ -59,7 +59,10 @@ fn inside(place: &Arc<Place>, pace: &Pace) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = place::permissions(place, owner.as_ref()).into_iter().collect();
     remarks.extend([system::kind(place), system::space(place)]);
     remarks.extend(database::examine(place, owner, pace));
-    remarks.extend((!is_foreign).then(|| machine::syncing(place, pace)).flatten());
+    if !is_foreign {
+        remarks.extend(machine::syncing(place, pace));
+        remarks.extend(machine::waking(place));
+    }
     remarks
 }
 

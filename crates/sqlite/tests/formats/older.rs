@@ -28,9 +28,14 @@ enum Loaded {
     Damaged,
 }
 
-/// What it said of a record that it could not read.
+/// What it said where it did not know what it found.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct IsDamaged;
+pub(crate) enum Refused {
+    /// A record that it could not read.
+    Damaged,
+    /// A table of other columns than it writes.
+    Columns,
+}
 
 #[derive(Debug)]
 pub(crate) struct Older {
@@ -55,13 +60,13 @@ impl Older {
         }
     }
 
-    pub(crate) fn apply(&mut self, name: &str, op: &Op) -> Result<Reply, IsDamaged> {
+    pub(crate) fn apply(&mut self, name: &str, op: &Op) -> Result<Reply, Refused> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
         let sql = "SELECT run, highest, pushed FROM store";
         let (run, highest, mut pushed): (i64, i64, i64) =
             transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
         let mut record = match load(&transaction, name) {
-            Loaded::Damaged => return Err(IsDamaged),
+            Loaded::Damaged => return Err(Refused::Damaged),
             Loaded::Nothing => Record::default(),
             Loaded::Record(record) => *record,
         };
@@ -69,7 +74,7 @@ impl Older {
         let wall = WallTime::from_micros(self.machine.wall().micros().max(highest + 1));
         let now = Now { lease: self.machine.lease(), wall, run: RunId(run.cast_unsigned()) };
         let applied = record.apply_and_tend(&Limits::default(), now, op);
-        save(&transaction, name, &record);
+        save(&transaction, name, &record).map_err(|_| Refused::Columns)?;
         for effect in applied.effects {
             pushed += 1;
             let news = postcard::to_allocvec(&effect.news).unwrap();
@@ -100,11 +105,11 @@ fn load(connection: &Connection, name: &str) -> Loaded {
     blob.map_or(Loaded::Nothing, |blob| opened(name, &blob))
 }
 
-fn save(connection: &Connection, name: &str, record: &Record) {
-    let Some(expires) = record.expires() else { return };
+fn save(connection: &Connection, name: &str, record: &Record) -> rusqlite::Result<()> {
+    let Some(expires) = record.expires() else { return Ok(()) };
     let due = expires.millis().div_ceil(DUE_STEP).saturating_mul(DUE_STEP);
     let row = (name, i64::try_from(due).unwrap_or(i64::MAX), sealed(name, record));
-    connection.execute("INSERT OR REPLACE INTO lock VALUES (?1, ?2, ?3)", row).unwrap();
+    connection.execute("INSERT OR REPLACE INTO lock VALUES (?1, ?2, ?3)", row).map(drop)
 }
 
 fn sealed(name: &str, record: &Record) -> Vec<u8> {
