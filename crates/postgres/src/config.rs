@@ -15,7 +15,7 @@ use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use crate::schema;
 
 /// The options of a URL that are the store's own.
-pub const OPTIONS: &[&str] = &["schema", "host", "sslmode", "ca", "application_name", "connect_timeout"];
+pub const OPTIONS: &[&str] = &["schema", "host", "sslmode", "ca", "application_name", "connect_timeout", "prepare"];
 
 const PORT: u16 = 5432;
 
@@ -27,6 +27,8 @@ pub struct PostgresConfig {
     /// Whom to trust, in place of those whom the machine trusts: a file in PEM.
     pub(crate) ca: Option<PathBuf>,
     pub(crate) connect_timeout: Duration,
+    /// Whether statements are made known to a connection; not behind a pooler that hands connections on.
+    pub(crate) prepares: bool,
     pub(crate) limits: Limits,
     places: Vec<String>,
     database: String,
@@ -107,6 +109,7 @@ impl PostgresConfig {
             schema: schema::DEFAULT.to_owned(),
             ca: None,
             connect_timeout: Duration::from_secs(2),
+            prepares: true,
             limits: Limits::default(),
             places: Vec::new(),
             database: String::new(),
@@ -177,6 +180,13 @@ impl PostgresConfig {
                     "require" | "verify-full" => SslMode::Require,
                     _ => return Err(wrong("disable, prefer, require or verify-full")),
                 });
+            }
+            "prepare" => {
+                self.prepares = match &*value {
+                    "true" | "1" | "yes" | "" => true,
+                    "false" | "0" | "no" => false,
+                    _ => return Err(wrong("true or false")),
+                }
             }
             "ca" => self.ca = Some(PathBuf::from(value)),
             "application_name" => {

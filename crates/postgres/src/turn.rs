@@ -46,8 +46,8 @@ pub(crate) async fn take(
     let (begun, made, found, now) = tokio::join!(
         biased;
         Rows::begin(session),
-        rows.create(client, &created),
-        rows.lock(client, &names),
+        rows.create(session, &created),
+        rows.lock(session, &names),
         rows::now(client, session.run),
     );
     let read = begun.and(made).and(found).and_then(|found| Ok((found, now?)));
@@ -67,10 +67,10 @@ pub(crate) async fn take(
     let (gone, granted) = (words(&gone), turn.granted());
     let (waited, saved, deleted, swept, committed) = tokio::join!(
         biased;
-        rows.grant(client, &granted),
-        rows.save(client, &saves),
-        rows.delete(client, &gone),
-        async { if sweep { rows.sweep(client).await } else { Ok(()) } },
+        rows.grant(session, &granted),
+        rows.save(session, &saves),
+        rows.delete(session, &gone),
+        async { if sweep { rows.sweep(session).await } else { Ok(()) } },
         client.batch_execute("COMMIT"),
     );
     // A commit after a statement that failed is a rollback.
