@@ -171,7 +171,7 @@ impl Order {
         let again = owner.filter(|_| reentrant).and_then(|owner| self.handle.reenter(name, owner, ask.mode));
         let Asked { cohort, began, outcome } = again.unwrap_or_else(|| {
             let ask = Ask { patience, owner, reentrant, ..ask.clone() };
-            self.handle.ask(name, ask, self.options.wait, waker)
+            self.handle.ask_for(name, ask, self.options.wait, waker)
         });
         drop(inside);
         let at_least = self.options.lock_at_least.map(Box::new);

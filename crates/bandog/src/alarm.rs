@@ -2,9 +2,6 @@
 //!
 //! A timer of tokio's needs a runtime with timers, and stands still where a test has paused it. This one needs nothing, and
 //! notices within a second that the machine was suspended, which waits measured on a monotonic clock do not.
-//!
-//! A [`Sleep`] is one of a sorted list. A [`Limit`] is hardly ever reached, and one of many in no order: cheap to come and go, and the
-//! thread looks through all of them when the first that it knew of would be due.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,7 +13,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
-use slab::Slab;
 
 use crate::clock::boot_time;
 
@@ -33,10 +29,6 @@ struct Alarm {
 
 struct State {
     sleepers: BTreeMap<(Moment, u64), Waker>,
-    /// Without a waker once it was woken.
-    limits: Slab<(Moment, Option<Waker>)>,
-    /// None of them is due before.
-    limits_due: Moment,
     next_id: u64,
     started: bool,
     asleep_until: Moment,
@@ -46,12 +38,6 @@ struct State {
 pub(crate) struct Sleep {
     at: Moment,
     id: Option<u64>,
-}
-
-/// The same for what mostly ends before.
-pub(crate) struct Limit {
-    at: Moment,
-    key: Option<usize>,
 }
 
 /// Starts the thread, if it does not run yet.
@@ -97,37 +83,12 @@ impl Drop for Sleep {
     }
 }
 
-impl Limit {
-    pub(crate) fn at(at: Moment) -> Self {
-        Self { at, key: None }
-    }
-}
-
-impl Future for Limit {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // When it begins nobody looks at the clock: if it is due already, the thread is woken.
-        if self.key.is_some() && self.at <= boot_time() {
-            return Poll::Ready(());
-        }
-        let (at, waker) = (self.at, cx.waker().clone());
-        let mut state = ALARM.started();
-        let key = *self.key.get_or_insert_with(|| state.limits.insert((at, None)));
-        let replaced = state.limits[key].1.replace(waker);
-        state.limits_due = state.limits_due.min(at);
-        ALARM.wake_before(state, at);
-        drop(replaced);
-        Poll::Pending
-    }
-}
-
-impl Drop for Limit {
-    fn drop(&mut self) {
-        let Some(key) = self.key else { return };
-        let limit = lock(&ALARM.state).limits.remove(key);
-        drop(limit);
-    }
+/// Wakes it at this time.
+pub(crate) fn wake_at(at: Moment, waker: Waker) {
+    let mut state = ALARM.started();
+    let id = state.take_id();
+    state.sleepers.insert((at, id), waker);
+    ALARM.wake_before(state, at);
 }
 
 impl Alarm {
@@ -175,14 +136,7 @@ impl Alarm {
 
 impl State {
     const fn new() -> Self {
-        Self {
-            sleepers: BTreeMap::new(),
-            limits: Slab::new(),
-            limits_due: Moment::FAR,
-            next_id: 0,
-            started: false,
-            asleep_until: Moment::FAR,
-        }
+        Self { sleepers: BTreeMap::new(), next_id: 0, started: false, asleep_until: Moment::FAR }
     }
 
     fn take_id(&mut self) -> u64 {
@@ -192,33 +146,12 @@ impl State {
 
     fn take_due(&mut self, now: Moment) -> Vec<Waker> {
         let later = self.sleepers.split_off(&(now, u64::MAX));
-        let mut due: Vec<Waker> = std::mem::replace(&mut self.sleepers, later).into_values().collect();
-        if self.limits_due <= now {
-            due.extend(self.take_limits(now));
-        }
-        due
-    }
-
-    fn take_limits(&mut self, now: Moment) -> Vec<Waker> {
-        let (mut due, mut next) = (Vec::new(), Moment::FAR);
-        for (_, (at, waker)) in &mut self.limits {
-            match waker.take_if(|_| *at <= now) {
-                Some(waker) => due.push(waker),
-                None if waker.is_some() => next = next.min(*at),
-                None => {}
-            }
-        }
-        self.limits_due = next;
-        if self.limits.is_empty() {
-            self.limits = Slab::new();
-        }
-        due
+        std::mem::replace(&mut self.sleepers, later).into_values().collect()
     }
 
     /// When somebody may be due next.
     fn next(&self) -> Moment {
-        let sleeper = self.sleepers.first_key_value().map_or(Moment::FAR, |((at, _), _)| *at);
-        sleeper.min(self.limits_due)
+        self.sleepers.first_key_value().map_or(Moment::FAR, |((at, _), _)| *at)
     }
 }
 
@@ -255,44 +188,31 @@ mod tests {
         (Waker::from(Arc::new(Bell(ring))), rung)
     }
 
-    fn poll(limit: &mut Limit, waker: &Waker) -> Poll<()> {
-        Pin::new(limit).poll(&mut Context::from_waker(waker))
-    }
-
     #[test]
-    fn a_limit_is_told_when_it_is_reached_and_not_before() {
+    fn sleeper_is_woken_at_its_time_and_not_before() {
         let ((waker, rung), at) = (bell(), boot_time() + Duration::from_millis(20));
-        let mut limit = Limit::at(at);
-        assert_eq!(poll(&mut limit, &waker), Poll::Pending);
+        wake_at(at, waker);
         rung.recv_timeout(Duration::from_secs(10)).expect("woken");
         assert!(boot_time() >= at);
-        assert_eq!(poll(&mut limit, &waker), Poll::Ready(()));
     }
 
     #[test]
-    fn one_that_has_passed_is_told_at_once() {
+    fn sleeper_whose_time_has_passed_is_woken_at_once() {
         let (waker, rung) = bell();
-        let mut limit = Limit::at(boot_time());
-        assert_eq!(poll(&mut limit, &waker), Poll::Pending);
+        wake_at(boot_time(), waker);
         rung.recv_timeout(Duration::from_secs(10)).expect("woken");
-        assert_eq!(poll(&mut limit, &waker), Poll::Ready(()));
     }
 
     #[test]
-    fn whoever_comes_between_is_told_in_its_time() {
-        let ((waker, rung), now) = (bell(), boot_time());
-        let [mut early, mut late, mut never] = [10, 60, 30].map(|ms| Limit::at(now + Duration::from_millis(ms)));
-        assert!([&mut late, &mut never, &mut early].into_iter().all(|limit| poll(limit, &waker).is_pending()));
-        drop(never);
-        rung.recv_timeout(Duration::from_secs(10)).expect("the early one");
-        assert_eq!(poll(&mut early, &waker), Poll::Ready(()));
-        // Its place is another's now, who is not told in its stead.
-        drop(early);
-        let (other, unheard) = bell();
-        let mut far = Limit::at(now + Duration::from_secs(3600));
-        assert!(poll(&mut far, &other).is_pending());
-        rung.recv_timeout(Duration::from_secs(10)).expect("the late one");
-        assert_eq!(poll(&mut late, &waker), Poll::Ready(()));
-        assert!(rung.try_recv().is_err() && unheard.try_recv().is_err(), "nobody else");
+    fn sleepers_are_woken_in_the_order_of_their_times() {
+        let now = boot_time();
+        let (ring, rung) = channel();
+        for ms in [60, 10, 30] {
+            let ring = ring.clone();
+            let clock = crate::Clock::system();
+            clock.call_at(now + Duration::from_millis(ms), move || ring.send(ms).unwrap_or_default());
+        }
+        let order: Vec<u64> = (0..3).map(|_| rung.recv_timeout(Duration::from_secs(10)).expect("woken")).collect();
+        assert_eq!(order, [10, 30, 60]);
     }
 }

@@ -28,6 +28,7 @@ pub mod __private;
 mod acquire;
 mod admin;
 mod alarm;
+mod answering;
 pub mod blocking;
 mod clock;
 mod config;
@@ -50,6 +51,7 @@ mod ticket;
 
 pub use acquire::{Acquire, TryAcquire};
 pub use admin::{Listed, LockInfo, RevokeRequest, Scan};
+pub use answering::Answering;
 pub use clock::{Clock, VirtualClock};
 pub use config::{ConfigError, LockConfig, LockConfigBuilder, parse_duration};
 /// Releases that nobody waits for, in numbers.

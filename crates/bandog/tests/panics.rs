@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use bandog::op::{Op, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
-use bandog::{Hold, LockName, Locks, MemoryStore, VirtualClock};
+use bandog::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store};
+use bandog::{Hold, Locks, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
 use common::{World, poll, ready, secs, within};
@@ -46,7 +45,7 @@ fn a_waker_that_panics_ends_no_renewals() {
 #[derive(Clone)]
 struct Broken {
     inner: MemoryStore,
-    /// How many calls panic from now on. Batches do so in turn where they are asked for and where they are polled again.
+    /// How many calls panic from now on.
     panics: Arc<AtomicU32>,
 }
 
@@ -65,40 +64,33 @@ impl Store for Broken {
         self.inner.time()
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
+    fn submit(&self, calls: Vec<Call>) {
         assert!(!self.strike(), "a store of the test, asked");
-        self.inner.apply(name, op)
+        self.inner.submit(calls);
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        let this = self.clone();
-        let asked = self.panics.load(Ordering::SeqCst) % 2 == 1;
-        assert!(!(asked && self.strike()), "a store of the test, asked for many");
-        Box::pin(async move {
-            tokio::task::yield_now().await;
-            assert!(!this.strike(), "a store of the test, polled");
-            this.inner.batch(calls).await
-        })
+    fn sends_at_once(&self) -> bool {
+        false
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
         self.inner.list(query)
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         self.inner.listen(inbox, receiver)
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
-        self.inner.probe(way)
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
+        self.inner.probe(connection)
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        self.inner.is_open(way)
+    fn is_open(&self, connection: Connection) -> bool {
+        self.inner.is_open(connection)
     }
 }
 

@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-use bandog::op::{Op, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
-use bandog::{ErrorKind, LockName, Locks, MemoryStore};
+use bandog::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store};
+use bandog::{ErrorKind, Locks, MemoryStore};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
 
@@ -26,12 +25,12 @@ impl Store for Endless {
         self.inner.time()
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.inner.apply(name, op)
+    fn submit(&self, calls: Vec<Call>) {
+        self.inner.submit(calls);
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.inner.batch(calls)
+    fn sends_at_once(&self) -> bool {
+        self.inner.sends_at_once()
     }
 
     fn list(&self, _: Listing) -> Answer<Page> {
@@ -39,20 +38,20 @@ impl Store for Endless {
         Box::pin(async move { Ok(Page { rows: Vec::new(), unread: Vec::new(), next: Some(page.to_string()) }) })
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         self.inner.listen(inbox, receiver)
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
-        self.inner.probe(way)
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
+        self.inner.probe(connection)
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        self.inner.is_open(way)
+    fn is_open(&self, connection: Connection) -> bool {
+        self.inner.is_open(connection)
     }
 }
 

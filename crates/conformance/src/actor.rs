@@ -12,7 +12,7 @@ use bandog_core::op::{
     Blocker, Body, Claim, Downgraded, Grant, Heartbeat, News, Op, Parted, Patience, Queued, RecordView, Refusal,
     Release, ReleaseReply, Renew, Renewal, Reply, Revoke, Revoked, Standing, Target, Upgrade, Verdict,
 };
-use bandog_core::store::{Inbox, Push, Store};
+use bandog_core::store::{Ask, Push, Receiver, Store};
 use bandog_core::time::LeaseTime;
 use bandog_core::token::Stamp;
 
@@ -89,8 +89,8 @@ impl Actor {
     }
 
     pub(crate) async fn listen(&self) {
-        let inbox: Arc<dyn Inbox> = self.inbox.clone();
-        let receiver: Weak<dyn Inbox> = Arc::downgrade(&inbox);
+        let inbox: Arc<dyn Receiver> = self.inbox.clone();
+        let receiver: Weak<dyn Receiver> = Arc::downgrade(&inbox);
         self.store.listen(self.client.inbox(), receiver).await.unwrap_or_else(|error| panic!("listen: {error}"));
     }
 

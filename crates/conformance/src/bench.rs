@@ -157,7 +157,7 @@ impl Bench {
         let mut crowd = Vec::new();
         for _ in 0..self.crowd().min(16) {
             let mut actor = self.actor(name).await;
-            actor.store = self.store.lane();
+            actor.store = self.store.connection();
             crowd.push(actor);
         }
         crowd

@@ -5,7 +5,10 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use bandog_core::store::{Inbox, Push};
+use bandog_core::name::LockName;
+use bandog_core::op::Reply;
+use bandog_core::store::StoreError;
+use bandog_core::store::{Push, Receiver};
 
 use crate::bench::Passage;
 
@@ -50,7 +53,9 @@ impl Mailbox {
     }
 }
 
-impl Inbox for Mailbox {
+impl Receiver for Mailbox {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         let waker = {
             let mut letters = self.letters();

@@ -37,7 +37,8 @@ macro_rules! __promises {
                 two_lanes_see_one_record
                 pushes_cross_lanes
                 a_lane_keeps_the_order
-                nothing_is_sent_unpolled
+                a_call_outlives_whoever_made_it
+                each_call_is_answered_once
                 the_clock_follows_the_answers
                 capabilities_are_the_same_on_every_lane
                 what_is_denied_is_refused

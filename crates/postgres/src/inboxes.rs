@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bandog_core::holder::InboxId;
-use bandog_core::store::{Inbox, Push};
+use bandog_core::store::{Push, Receiver};
 
 #[derive(Default)]
-pub(crate) struct Inboxes(Mutex<HashMap<InboxId, Weak<dyn Inbox>>>);
+pub(crate) struct Inboxes(Mutex<HashMap<InboxId, Weak<dyn Receiver>>>);
 
 impl Inboxes {
-    pub(crate) fn add(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) {
+    pub(crate) fn add(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) {
         self.lock().insert(inbox, receiver);
     }
 
@@ -34,11 +34,11 @@ impl Inboxes {
     }
 
     pub(crate) fn connected(&self, up: bool) {
-        let receivers: Vec<Arc<dyn Inbox>> = self.lock().values().filter_map(Weak::upgrade).collect();
+        let receivers: Vec<Arc<dyn Receiver>> = self.lock().values().filter_map(Weak::upgrade).collect();
         receivers.iter().for_each(|receiver| receiver.connected(up));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<InboxId, Weak<dyn Inbox>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<InboxId, Weak<dyn Receiver>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use bandog_core::holder::InboxId;
-use bandog_core::name::LockName;
-use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, StoreError, Way};
+use bandog_core::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store, StoreError};
 use bandog_core::time::LeaseTime;
 use tokio::sync::oneshot;
 
@@ -18,7 +16,7 @@ use crate::lane::{Lane, Shared, State};
 use crate::listener::Listener;
 use crate::rows::{self, Rows};
 use crate::session::Session;
-use crate::worker::{Call, Job};
+use crate::worker::{self, Job};
 
 /// Locks in a PostgreSQL database. Clones share their connections.
 #[derive(Clone)]
@@ -87,37 +85,19 @@ impl Store for PostgresStore {
         self.shared().clock.time()
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        let mut answers = self.batch(vec![(name, op)]);
-        Box::pin(async move {
-            let missing = || Err(StoreError::unknown("the store gave no answer"));
-            answers.as_mut().await.pop().unwrap_or_else(missing)
-        })
+    fn submit(&self, calls: Vec<Call>) {
+        let job = |call: Call| {
+            let Call { name, op, reply, .. } = call;
+            worker::Call { asked: (name, op), answer: Box::new(move |answer| reply.send(answer)) }
+        };
+        if !calls.is_empty() {
+            // Without a runtime the calls are dropped, which answers them.
+            drop(self.lane.send(Job::Apply(calls.into_iter().map(job).collect())));
+        }
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        let store = self.clone();
-        Box::pin(async move {
-            let count = calls.len();
-            let (calls, answers): (Vec<Call>, Vec<_>) = calls
-                .into_iter()
-                .map(|asked| {
-                    let (sender, receiver) = oneshot::channel();
-                    (Call { asked, answer: Box::new(move |answer| drop(sender.send(answer))) }, receiver)
-                })
-                .unzip();
-            if count == 0 {
-                return Vec::new();
-            }
-            if let Err(error) = store.lane.send(Job::Apply(calls)) {
-                return vec![Err(error); count];
-            }
-            let mut replies = Vec::with_capacity(count);
-            for answer in answers {
-                replies.push(answer.await.unwrap_or_else(|_| Err(ended())));
-            }
-            replies
-        })
+    fn sends_at_once(&self) -> bool {
+        false
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
@@ -125,40 +105,38 @@ impl Store for PostgresStore {
         Box::pin(store.ask(|answer| Job::List(query, answer)))
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         let store = self.clone();
-        Box::pin(async move {
-            store.shared().inboxes.add(inbox, receiver);
-            store.listener.listen(store.shared()).await
-        })
+        store.shared().inboxes.add(inbox, receiver);
+        Box::pin(async move { store.listener.listen(store.shared()).await })
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(Self {
             lane: Arc::new(Lane::new(Arc::clone(self.shared()), None)),
             listener: Arc::clone(&self.listener),
         })
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
         let store = self.clone();
         Box::pin(async move {
-            let state = match way {
-                Way::Calls => &store.lane.state,
-                Way::News => &store.listener.state,
+            let state = match connection {
+                Connection::Calls => &store.lane.state,
+                Connection::News => &store.listener.state,
             };
             let probing = Probing(Some(Arc::clone(state)));
-            match way {
-                Way::Calls => probing.answered(store.clone().ask(Job::Probe)).await,
-                Way::News => probing.answered(store.listener.probe(store.shared())).await,
+            match connection {
+                Connection::Calls => probing.answered(store.clone().ask(Job::Probe)).await,
+                Connection::News => probing.answered(store.listener.probe(store.shared())).await,
             }
         })
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        let state = match way {
-            Way::Calls => &self.lane.state,
-            Way::News => &self.listener.state,
+    fn is_open(&self, connection: Connection) -> bool {
+        let state = match connection {
+            Connection::Calls => &self.lane.state,
+            Connection::News => &self.listener.state,
         };
         state.is_open.load(Ordering::Acquire)
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, News, Op, Parted, Release};
-use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind, Unreadable, Way};
+use bandog_core::store::Ask;
+use bandog_core::store::Connection;
+use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind, Unreadable};
 use bandog_core::token::Stamp;
 use bandog_postgres::{PostgresConfig, PostgresStore};
 use bandog_rig::{Cable, End, Postgres, Sender};
@@ -89,13 +91,13 @@ fn silent_connection_is_left_when_its_probe_is_given_up() {
             let (far, op) = (far.clone(), Op::Acquire(claim(&client(1), &far)));
             async move { apply(&far, "job", op).await }
         });
-        let probed = tokio::time::timeout(Duration::from_millis(300), far.probe(Way::Calls)).await;
+        let probed = tokio::time::timeout(Duration::from_millis(300), far.probe(Connection::Calls)).await;
         assert!(probed.is_err(), "{probed:?}");
         let error = soon("an answer", hanging).await.unwrap().unwrap_err();
         assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unavailable, Outcome::Unknown), "{error}");
         cable.mend();
         soon("it goes on", apply(&far, "job", Op::Inspect)).await.unwrap();
-        assert_eq!(far.probe(Way::Calls).await.unwrap().opened, 2);
+        assert_eq!(far.probe(Connection::Calls).await.unwrap().opened, 2);
     });
 }
 
@@ -150,7 +152,7 @@ fn listener_whose_connection_is_ended_listens_again_and_says_so() {
         while !matches!(soon("a push", told.recv()).await, Some(Told::Push(push)) if matches!(push.news, News::Granted { .. }))
         {
         }
-        assert_eq!(there.probe(Way::News).await.unwrap().opened, 2);
+        assert_eq!(there.probe(Connection::News).await.unwrap().opened, 2);
     });
 }
 

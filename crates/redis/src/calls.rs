@@ -1,4 +1,11 @@
-//! Operations through a lane: encoded, sent by digest, sent whole where the server has forgotten the script, and settled.
+//! Calls on a connection: each is encoded when it is sent, and its answer is read where it comes in, by the task of the connection.
+//!
+//! | what the server says | what happens |
+//! |---|---|
+//! | an answer | it is read, and the call is answered |
+//! | that it does not know the script | nothing was done: the call is sent once more, with the script's text |
+//! | nothing, to one call among many | nothing was done for it: it is sent once more, by itself |
+//! | that there is more to tidy up | [`Op::Tend`] is applied until there is not, and then the call is answered |
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,16 +14,16 @@ use bandog_core::lease::Lease;
 use bandog_core::ledger::Limits;
 use bandog_core::name::LockName;
 use bandog_core::op::{Claim, Op, Release, Reply};
-use bandog_core::store::{Answer, StoreError};
+use bandog_core::store::{Call, ReplyTo, StoreError};
 use bandog_core::time::{Moment, RunId};
 use bandog_core::token::Stamp;
 
 use crate::announce;
-use crate::clock::{self, Written};
+use crate::clock;
 use crate::codec::{Codec, How};
-use crate::renewals;
+use crate::renewals::{self, Piece};
 use crate::script::Script;
-use crate::topology::{Answered, Lane, Sent, load, unreadable};
+use crate::topology::{Answered, Lane, Open, load, unreadable};
 use crate::value::{Value, Wrong};
 use crate::wire::{Haste, Packed};
 
@@ -31,7 +38,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Whether the server did not know the script, and so did nothing.
-    fn is_forgotten(&self) -> bool {
+    pub(crate) fn is_forgotten(&self) -> bool {
         matches!(&self.value, Value::Error(text) if text.starts_with("NOSCRIPT"))
     }
 
@@ -41,188 +48,207 @@ impl Outcome {
     }
 }
 
-/// What a script is asked.
-pub(crate) enum Asked<'a> {
-    /// To apply an operation.
-    Op(&'a LockName, Cow<'a, Op>),
-    /// To show a lock for a listing.
-    Peek(&'a LockName),
-    /// To renew many holds for the same lease.
-    Renewals(Lease, &'a [(LockName, Op)]),
-    /// To know a script.
-    Load(Script),
-}
-
-impl Asked<'_> {
-    fn write(&self, codec: &Codec, how: How, out: &mut Vec<u8>) {
-        match self {
-            Self::Op(name, op) => codec.write(how, name, op, out),
-            Self::Peek(name) => codec.write_peek(how, name, out),
-            Self::Renewals(lease, asked) => codec.write_renewals(how, *lease, renewals::holds(asked), out),
-            Self::Load(script) => load(*script).write(out),
+/// Sends calls, when there is a connection; renewals for the same lease that follow each other go as one.
+pub(crate) fn submit(lane: &Arc<Lane>, calls: Vec<Call>) {
+    lane.shared.look_after(clock::now());
+    lane.when_open(move |open| match open {
+        Ok(open) => {
+            // Calls that come together keep their order.
+            let company = if calls.len() > 1 { Company::Alone } else { Company::Others };
+            for piece in renewals::pieces(calls) {
+                match piece {
+                    Piece::One(call) => send(open.clone(), call, company),
+                    Piece::Renewals(lease, calls) => send_renewals(open.clone(), How::ByDigest, lease, calls),
+                }
+            }
         }
-    }
+        Err(error) => calls.into_iter().for_each(|call| call.reply.send(Err(error.clone()))),
+    });
 }
 
-/// Runs scripts in one pipeline. Those whose script was forgotten did nothing, and are sent again with its text.
-///
-/// They then run behind the others: in this one case calls of one pipeline can change places.
-pub(crate) async fn run(lane: &Arc<Lane>, written: Written, asked: &[Asked<'_>]) -> Vec<Result<Outcome, StoreError>> {
-    let mut outcomes = pass(lane, written, How::ByDigest, asked.iter()).await;
-    let is_forgotten = |at: &usize| outcomes[*at].as_ref().is_ok_and(Outcome::is_forgotten);
-    let forgotten: Vec<usize> = (0..outcomes.len()).filter(is_forgotten).collect();
-    if !forgotten.is_empty() {
-        lane.shared.site.note_forgotten();
-        let again = pass(lane, written, How::ByText, forgotten.iter().map(|at| &asked[*at])).await;
-        forgotten.into_iter().zip(again).for_each(|(at, outcome)| outcomes[at] = outcome);
-    }
-    outcomes
+/// Whether a call may reach the server together with others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Company {
+    Others,
+    Alone,
 }
 
-async fn pass<'a>(
-    lane: &Arc<Lane>,
-    written: Written,
-    how: How,
-    asked: impl Iterator<Item = &'a Asked<'a>>,
-) -> Vec<Result<Outcome, StoreError>> {
-    let mut commands = Packed::default();
-    asked.for_each(|asked| commands.add(|out| asked.write(&lane.shared.site.codec, how, out)));
-    let count = commands.count();
-    match lane.ask_above(written, commands).await {
-        Ok(answered) => {
-            leave_if_read_only(lane, &answered);
-            let Answered { answers, run, sent, received, .. } = answered;
-            answers.list().into_iter().map(|value| Ok(Outcome { value, run, sent, received })).collect()
-        }
-        Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
-    }
+/// Sends one call now.
+pub(crate) fn send(open: Open, call: Call, company: Company) {
+    let now = clock::now();
+    let Open { lane, link, .. } = &open;
+    let codec = &lane.shared.site.codec;
+    let floor = lane.shared.site.clock.floor(|| now);
+    let write = |out: &mut Vec<u8>| codec.command(&call.name, &floored(&call.op, floor), link.echo, out);
+    let haste = match call.op {
+        _ if call.unattended => Haste::AtOnce,
+        // Those of this process who are left stand in the queue again, behind another process, which has the lock and wants the core.
+        Op::Release(Release { again: Some(_), .. }) => Haste::None,
+        _ => Haste::Awaited,
+    };
+    let loose = if call.unattended || company == Company::Alone { None } else { Codec::loose(&call.op) };
+    let pending = match &loose {
+        Some(loose) => link.start_loose(loose, write),
+        None => link.start_one(haste, write),
+    };
+    let lane = Arc::clone(lane);
+    open.sent(now, pending, move |answered| conclude(&lane, call, answered));
 }
 
-// What was the master is none any more: its name may lead to the new one.
-fn leave_if_read_only(lane: &Lane, answered: &Answered) {
-    let is_read_only = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("READONLY"));
-    if answered.answers.as_slice().iter().any(is_read_only) {
-        lane.leave(answered);
-    }
-}
-
-/// The result of one operation, or what is left to be done for it.
-pub(crate) fn conclude(
-    lane: &Arc<Lane>,
-    name: LockName,
-    op: Op,
-    answered: Result<Answered, StoreError>,
-) -> Result<Result<Reply, StoreError>, Answer<Reply>> {
+/// Answers a call, or does what is left to be done for it.
+fn conclude(lane: &Arc<Lane>, call: Call, answered: Result<Answered, StoreError>) {
     let answered = match answered {
         Ok(answered) => answered,
-        Err(error) => return Ok(Err(error)),
+        Err(error) => return call.reply.send(Err(error)),
     };
     leave_if_read_only(lane, &answered);
     let Answered { answers, run, sent, received, .. } = answered;
     let outcome = Outcome { value: answers.one(), run, sent, received };
     if outcome.is_forgotten() {
-        lane.shared.site.note_forgotten();
-        return Err(Box::pin(apply_whole(Arc::clone(lane), name, op)));
+        return send_whole(lane, call);
     }
     if outcome.is_left_out() {
         lane.stand_back();
-        return Err(Box::pin(apply_apart(Arc::clone(lane), name, op)));
+        return send_alone(lane, call);
     }
-    let result = read(lane, &name, &op, outcome);
+    let result = read(lane, &call.name, &call.op, outcome);
     if result.as_ref().is_ok_and(|reply| reply.body.waiters() > Some(0)) {
         lane.stand_back();
     }
+    answer(lane, call.name, call.reply, result);
+}
+
+/// Answers, once nothing is left to tidy up.
+pub(crate) fn answer(lane: &Arc<Lane>, name: LockName, reply_to: ReplyTo, result: Result<Reply, StoreError>) {
     match result {
-        Ok(reply) if reply.more => Err(Box::pin(settle_apart(Arc::clone(lane), name, reply))),
-        result => Ok(result),
+        Ok(reply) if reply.more => {
+            let rounds = most_rounds(lane.shared.site.codec.limits());
+            settle(lane, How::ByDigest, name, reply_to, reply, rounds);
+        }
+        result => reply_to.send(result),
     }
 }
 
-/// Sends one operation now, if there is a connection for it.
-pub(crate) fn send(lane: &Lane, name: &LockName, op: &Op, at_once: bool) -> Option<Sent> {
-    let now = clock::now();
-    lane.shared.look_after(now);
-    let floor = lane.shared.site.clock.floor(|| now);
-    let write = |echo, out: &mut Vec<u8>| lane.shared.site.codec.command(name, &floored(op, floor), echo, out);
-    let haste = match op {
-        _ if at_once => Haste::AtOnce,
-        // The line of this process stands in the queue again, behind another process, which has the lock and wants the core.
-        Op::Release(Release { again: Some(_), .. }) => Haste::None,
-        _ => Haste::Awaited,
-    };
-    let loose = if at_once { None } else { Codec::loose(op) };
-    lane.send(now, written(floor, claims(op)), haste, loose.as_ref(), write)
+/// Sends a call again that the server has done nothing for among others.
+pub(crate) fn send_alone(lane: &Arc<Lane>, call: Call) {
+    lane.when_open(move |open| match open {
+        Ok(open) => send(open, call, Company::Alone),
+        Err(error) => call.reply.send(Err(error)),
+    });
 }
 
-pub(crate) async fn apply_apart(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
-    apply(&lane, &[(name, op)]).await.pop().unwrap_or_else(|| Err(missing()))
-}
-
-/// Sends the script's text with it: the server has forgotten the script, and so did nothing. The script for many is forgotten as well.
-async fn apply_whole(lane: Arc<Lane>, name: LockName, op: Op) -> Result<Reply, StoreError> {
-    let floor = lane.shared.site.clock.floor(clock::now);
-    let asked = [Asked::Load(Script::Bundle), Asked::Op(&name, floored(&op, floor))];
-    let passed = pass(&lane, written(floor, claims(&op)), How::ByText, asked.iter()).await.pop();
-    let reply = read(&lane, &name, &op, passed.unwrap_or_else(|| Err(missing()))?)?;
-    settle_apart(Arc::clone(&lane), name.clone(), reply).await
-}
-
-async fn settle_apart(lane: Arc<Lane>, name: LockName, reply: Reply) -> Result<Reply, StoreError> {
-    settle(&lane, &name, reply).await
-}
-
-fn written(floor: Option<Stamp>, has_claims: bool) -> Written {
-    if has_claims { Written::Above(floor) } else { Written::WithoutClaims }
-}
-
-pub(crate) fn missing() -> StoreError {
-    StoreError::unknown("the store gave no answer")
-}
-
-/// Applies operations, one result each, and settles what they leave over.
-pub(crate) async fn apply(lane: &Arc<Lane>, asked: &[(LockName, Op)]) -> Vec<Result<Reply, StoreError>> {
-    if asked.is_empty() {
-        return Vec::new();
-    }
-    let floor = lane.shared.site.clock.floor(clock::now);
-    let written = written(floor, asked.iter().any(|(_, op)| claims(op)));
-    let bundles = renewals::bundles(asked);
-    let calls: Vec<_> = bundles.iter().map(|bundle| bundle.asked(floor)).collect();
-    let mut replies = Vec::with_capacity(asked.len());
-    for (outcome, bundle) in run(lane, written, &calls).await.into_iter().zip(bundles) {
-        bundle.read(lane, outcome, &mut replies).await;
-    }
-    let mut settled = Vec::with_capacity(replies.len());
-    for (reply, (name, _)) in replies.into_iter().zip(asked) {
-        settled.push(match reply {
-            Ok(reply) => settle(lane, name, reply).await,
-            Err(error) => Err(error),
+/// Sends the script's text with a call: the server has forgotten the script, and so did nothing. The script for many is forgotten as well.
+pub(crate) fn send_whole(lane: &Arc<Lane>, call: Call) {
+    lane.shared.site.note_forgotten();
+    lane.when_open(move |open| {
+        let open = match open {
+            Ok(open) => open,
+            Err(error) => return call.reply.send(Err(error)),
+        };
+        let site = &open.lane.shared.site;
+        let floor = site.clock.floor(clock::now);
+        let mut commands = Packed::from(load(Script::Bundle));
+        commands.add(|out| site.codec.write(How::ByText, &call.name, &floored(&call.op, floor), out));
+        let lane = Arc::clone(&open.lane);
+        open.send(&commands, move |answered| {
+            let Call { name, op, reply, .. } = call;
+            answer(&lane, name.clone(), reply, last(answered).and_then(|outcome| read(&lane, &name, &op, outcome)));
         });
-    }
-    settled
+    });
+}
+
+/// Renews many holds with one call. Those that it leaves out are renewed by themselves.
+fn send_renewals(open: Open, how: How, lease: Lease, calls: Vec<Call>) {
+    let mut command = Packed::default();
+    let codec = &open.lane.shared.site.codec;
+    command.add(|out| codec.write_renewals(how, lease, renewals::holds(&calls), out));
+    let lane = Arc::clone(&open.lane);
+    open.send(&command, move |answered| match last(answered) {
+        Ok(outcome) if outcome.is_forgotten() && how == How::ByDigest => send_renewals_whole(&lane, lease, calls),
+        outcome => renewals::conclude(&lane, lease, calls, outcome),
+    });
+}
+
+/// Sends the script's text with them: the server has forgotten the script, and so did nothing.
+fn send_renewals_whole(lane: &Arc<Lane>, lease: Lease, calls: Vec<Call>) {
+    lane.shared.site.note_forgotten();
+    lane.when_open(move |open| match open {
+        Ok(open) => send_renewals(open, How::ByText, lease, calls),
+        Err(error) => calls.into_iter().for_each(|call| call.reply.send(Err(error.clone()))),
+    });
 }
 
 // The operation took effect whatever comes of this: what is left over is settled by whoever comes next. Only a server that is none of
 // ours leaves something over for ever.
-async fn settle(lane: &Arc<Lane>, name: &LockName, mut reply: Reply) -> Result<Reply, StoreError> {
-    let site = &lane.shared.site;
-    for _ in 0..most_rounds(site.codec.limits()) {
-        if !reply.more {
-            return Ok(reply);
-        }
-        let tend = [Asked::Op(name, Cow::Owned(Op::Tend))];
-        let Some(Ok(outcome)) = run(lane, Written::WithoutClaims, &tend).await.pop() else { return Ok(reply) };
-        let Ok(tended) = read(lane, name, &Op::Tend, outcome) else { return Ok(reply) };
-        reply.more = tended.more;
+fn settle(lane: &Arc<Lane>, how: How, name: LockName, reply_to: ReplyTo, mut reply: Reply, rounds: u32) {
+    if rounds == 0 {
+        let endless = Wrong::Nonsense("however often it is asked to tidy up, it says that there is more to do");
+        return reply_to.send(Err(unreadable(&lane.shared.site.config, Some(&name), endless)));
     }
-    let endless = Wrong::Nonsense("however often it is asked to tidy up, it says that there is more to do");
-    if reply.more { Err(unreadable(&site.config, Some(name), endless)) } else { Ok(reply) }
+    lane.when_open(move |open| {
+        let Ok(open) = open else { return reply_to.send(Ok(reply)) };
+        let mut tend = Packed::default();
+        tend.add(|out| open.lane.shared.site.codec.write(how, &name, &Op::Tend, out));
+        let lane = Arc::clone(&open.lane);
+        open.send(&tend, move |answered| {
+            let outcome = match last(answered) {
+                Ok(outcome) if outcome.is_forgotten() => {
+                    return settle(&lane, How::ByText, name, reply_to, reply, rounds - 1);
+                }
+                outcome => outcome,
+            };
+            match outcome.and_then(|outcome| read(&lane, &name, &Op::Tend, outcome)) {
+                Ok(tended) if tended.more => settle(&lane, how, name, reply_to, reply, rounds - 1),
+                Ok(_) => {
+                    reply.more = false;
+                    reply_to.send(Ok(reply));
+                }
+                Err(_) => reply_to.send(Ok(reply)),
+            }
+        });
+    });
 }
 
 /// In so many rounds twice of all that a record may hold is worked off, and some more.
 fn most_rounds(limits: &Limits) -> u32 {
     let entries = limits.waiters.saturating_add(limits.sharers);
     (entries / limits.work.max(1)).saturating_mul(2).saturating_add(16)
+}
+
+/// The last of the answers.
+fn last(answered: Result<Answered, StoreError>) -> Result<Outcome, StoreError> {
+    let Answered { answers, run, sent, received, .. } = answered?;
+    let value = answers.list().pop().ok_or_else(missing)?;
+    Ok(Outcome { value, run, sent, received })
+}
+
+/// Looks at locks for a listing, in one pipeline.
+pub(crate) async fn peek(lane: &Arc<Lane>, names: &[LockName]) -> Result<Vec<Value>, StoreError> {
+    let codec = &lane.shared.site.codec;
+    let peek = async |how| {
+        let mut commands = Packed::default();
+        names.iter().for_each(|name| commands.add(|out| codec.write_peek(how, name, out)));
+        lane.ask(commands).await.map(|answered| answered.answers.list())
+    };
+    let is_forgotten = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("NOSCRIPT"));
+    let looked = peek(How::ByDigest).await?;
+    if looked.iter().any(is_forgotten) {
+        lane.shared.site.note_forgotten();
+        return peek(How::ByText).await;
+    }
+    Ok(looked)
+}
+
+// What was the master is none any more: its name may lead to the new one.
+fn leave_if_read_only(lane: &Lane, answered: &Answered) {
+    let is_read_only = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("READONLY"));
+    if answered.answers.as_slice().iter().any(is_read_only) {
+        answered.leave(lane);
+    }
+}
+
+pub(crate) fn missing() -> StoreError {
+    StoreError::unknown("the store gave no answer")
 }
 
 /// Reads an answer, and tells of a release if there is one to tell.
@@ -236,10 +262,6 @@ pub(crate) fn read(lane: &Arc<Lane>, name: &LockName, op: &Op, outcome: Outcome)
     Ok(reply)
 }
 
-fn claims(op: &Op) -> bool {
-    matches!(op, Op::Acquire(_) | Op::Upgrade(_) | Op::Release(Release { again: Some(_), .. }))
-}
-
 /// The claim that an operation makes, if it makes one.
 fn claim(op: &mut Op) -> Option<&mut Claim> {
     match op {
@@ -251,7 +273,7 @@ fn claim(op: &mut Op) -> Option<&mut Claim> {
 }
 
 /// The operation, its claim's stamp above `floor`.
-pub(crate) fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
+fn floored(op: &Op, floor: Option<Stamp>) -> Cow<'_, Op> {
     if floor.is_none() {
         return Cow::Borrowed(op);
     }

@@ -20,13 +20,6 @@ const SLACK: u64 = 1_000;
 /// A stamp may be so many milliseconds above the server's clock as we know it before it is doubted.
 const AHEAD: u64 = 60_000;
 
-/// What commands were written with: whether there are claims among them, and then their floor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
-    WithoutClaims,
-    Above(Option<Stamp>),
-}
-
 #[derive(Debug)]
 pub(crate) struct ServerClock {
     /// Nanoseconds from our clock to the server's; [`i64::MIN`] before the first reply.
@@ -51,14 +44,6 @@ impl ServerClock {
             self.floor.fetch_max(expected.millis() + SLACK, Ordering::AcqRel);
         }
         self.note(at, sent, received);
-    }
-
-    /// Whether commands may go to the present run: its floor may be newer than they are.
-    pub(crate) fn suits(&self, written: Written, now: impl FnOnce() -> Moment) -> bool {
-        match written {
-            Written::WithoutClaims => true,
-            Written::Above(floor) => floor >= self.floor(now),
-        }
     }
 
     /// The floor for the stamps of claims made at `now`, while the server's clock is behind it.
@@ -150,16 +135,7 @@ mod tests {
         let floor = clock.floor(|| at(5_010)).unwrap();
         assert!(floor >= Stamp::from_micros(105_000_000), "the old clock would show 105 s: {floor:?}");
         assert_eq!(clock.floor(|| at(60_000)), Some(floor));
-        for (written, suits) in [
-            (Written::WithoutClaims, true),
-            (Written::Above(None), false),
-            (Written::Above(Some(Stamp::from_micros(1))), false),
-            (Written::Above(Some(floor)), true),
-        ] {
-            assert_eq!(clock.suits(written, || at(5_010)), suits, "{written:?}");
-        }
         assert_eq!(clock.floor(|| at(80_000)), None, "the new clock has got there");
-        assert!(clock.suits(Written::Above(None), || at(80_000)));
     }
 
     #[test]

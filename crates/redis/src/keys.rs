@@ -79,7 +79,7 @@ impl Keys {
     }
 }
 
-/// The end of a channel at which one connection listens for itself (decision 0037). A script that has news for others sends an empty
+/// The end of a channel at which one connection listens for itself (decision 0022). A script that has news for others sends an empty
 /// message there before, and so the connection that asked is served last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo(pub(crate) [u8; 16]);

@@ -10,8 +10,7 @@ use bandog_core::op::RecordView;
 use bandog_core::pattern::Pattern;
 use bandog_core::store::{Listing, Page, StoreError, StoreErrorKind, Unread, Unreadable};
 
-use crate::calls::{self, Asked};
-use crate::clock::Written;
+use crate::calls;
 use crate::topology::{Lane, is_of_permission, refused, unreadable};
 use crate::value::{Value, Wrong};
 use crate::wire::Command;
@@ -117,11 +116,10 @@ async fn look(lane: &Arc<Lane>, names: &[LockName]) -> Result<Seen, StoreError> 
         return Ok(Seen::default());
     }
     let codec = &lane.shared.site.codec;
-    let peeks = names.iter().map(Asked::Peek).collect::<Vec<_>>();
-    let outcomes = calls::run(lane, Written::WithoutClaims, &peeks).await;
+    let looked = calls::peek(lane, names).await?;
     let (mut rows, mut unread) = Seen::default();
-    for (name, outcome) in names.iter().zip(outcomes) {
-        match codec.peeked(outcome?.value) {
+    for (name, value) in names.iter().zip(looked) {
+        match codec.peeked(value) {
             Ok(Some(view)) => rows.push((name.clone(), view)),
             Ok(None) => {}
             Err(wrong) => match why(&wrong) {

@@ -5,17 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use bandog_core::holder::InboxId;
-use bandog_core::name::LockName;
-use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, StoreError, Way};
+use bandog_core::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store, StoreError};
 use bandog_core::time::{LeaseTime, Moment, RunId};
 
 use crate::clock::{self, ServerClock};
 use crate::codec::Codec;
 use crate::config::RedisConfig;
 use crate::inbox::Inboxes;
-use crate::request::Request;
-use crate::spares::Spares;
 use crate::topology::{Lane, judge_probe, probe};
 use crate::wire::{Deadline, Route, Step};
 use crate::{calls, list};
@@ -49,8 +45,6 @@ pub(crate) struct Site {
 /// What all lanes of one store have in common.
 pub(crate) struct Shared {
     pub(crate) site: Arc<Site>,
-    /// For what is asked, until it is answered.
-    pub(crate) spares: Spares<(LockName, Op)>,
     inboxes: Inboxes,
 }
 
@@ -71,7 +65,7 @@ impl RedisStore {
         let (reached, taught) = (AtomicU64::new(0), AtomicU64::new(0));
         let site = Arc::new(Site { config, route, codec, clock, warned, reached, taught });
         let inboxes = Inboxes::new(Arc::clone(&site));
-        let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), spares: Spares::default(), inboxes }));
+        let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), inboxes }));
         let questions = probe(&site.config).into_iter().collect();
         let answers = lane.ask_before(&deadline, Step::Permissions, questions).await?;
         judge_probe(&site.config, &answers.list())?;
@@ -133,14 +127,12 @@ impl Store for RedisStore {
         self.0.shared.site.clock.time(clock::now())
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        Box::pin(Request::new(Arc::clone(&self.0), name, op, false))
+    fn submit(&self, calls: Vec<Call>) {
+        calls::submit(&self.0, calls);
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.0.shared.look_after(clock::now());
-        let lane = Arc::clone(&self.0);
-        Box::pin(async move { calls::apply(&lane, &calls).await })
+    fn sends_at_once(&self) -> bool {
+        self.0.is_writable()
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
@@ -148,36 +140,27 @@ impl Store for RedisStore {
         Box::pin(async move { list::page(&lane, query).await })
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
-        let lane = Arc::clone(&self.0);
-        Box::pin(async move { lane.shared.inboxes.listen(inbox, receiver).await })
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
+        self.0.shared.inboxes.listen(inbox, receiver)
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(Self(Lane::new(Arc::clone(&self.0.shared))))
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        match way {
-            Way::Calls => self.0.is_open(),
-            Way::News => self.0.shared.inboxes.is_open(),
+    fn is_open(&self, connection: Connection) -> bool {
+        match connection {
+            Connection::Calls => self.0.is_open(),
+            Connection::News => self.0.shared.inboxes.is_open(),
         }
     }
 
-    fn sends_at_once(&self) -> bool {
-        self.0.is_writable()
-    }
-
-    fn apply_at_once(&self, name: LockName, op: Op) -> Answer<Reply> {
-        Box::pin(Request::new(Arc::clone(&self.0), name, op, true))
-    }
-
-    fn probe(&self, way: Way) -> Answer<Pulse> {
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
         let lane = Arc::clone(&self.0);
         Box::pin(async move {
-            match way {
-                Way::Calls => lane.probe().await,
-                Way::News => lane.shared.inboxes.probe().await,
+            match connection {
+                Connection::Calls => lane.probe().await,
+                Connection::News => lane.shared.inboxes.probe().await,
             }
         })
     }

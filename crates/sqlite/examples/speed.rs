@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver as Heard, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
@@ -14,8 +14,11 @@ use bandog_core::holder::{Client, ClientId, HolderId, Who};
 use bandog_core::lease::Lease;
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
+use bandog_core::op::Reply;
 use bandog_core::op::{Body, Claim, News, Op, Patience, Release, Renew, Renewal, Verdict};
-use bandog_core::store::{Inbox, Push, Store};
+use bandog_core::store::Ask;
+use bandog_core::store::StoreError;
+use bandog_core::store::{Push, Receiver, Store};
 use bandog_sqlite::SqliteStore;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -139,13 +142,15 @@ fn now() -> Duration {
 struct Party {
     store: SqliteStore,
     client: Client,
-    news: Receiver<Push>,
-    _inbox: Arc<dyn Inbox>,
+    news: Heard<Push>,
+    _inbox: Arc<dyn Receiver>,
 }
 
 struct Door(Sender<Push>);
 
-impl Inbox for Door {
+impl Receiver for Door {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         drop(self.0.send(push));
     }
@@ -158,7 +163,7 @@ impl Party {
         let bits = u128::from(getrandom::u64()?) << 64 | u128::from(getrandom::u64()?);
         let client = Client::new(ClientId::from_random(bits), Who::default());
         let (sender, news) = channel();
-        let inbox: Arc<dyn Inbox> = Arc::new(Door(sender));
+        let inbox: Arc<dyn Receiver> = Arc::new(Door(sender));
         block_on(store.listen(client.inbox(), Arc::downgrade(&inbox)))?;
         Ok(Self { store, client, news, _inbox: inbox })
     }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bandog_core::holder::InboxId;
-use bandog_core::store::{Inbox, Push};
+use bandog_core::store::{Push, Receiver};
 
 /// Who listens here. No lock is held while an inbox is called: inboxes call back.
 #[derive(Default)]
-pub(crate) struct Inboxes(Mutex<HashMap<InboxId, Weak<dyn Inbox>>>);
+pub(crate) struct Inboxes(Mutex<HashMap<InboxId, Weak<dyn Receiver>>>);
 
 impl Inboxes {
-    pub(crate) fn add(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) {
+    pub(crate) fn add(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) {
         let mut known = self.lock();
         known.retain(|_, receiver| receiver.strong_count() > 0);
         known.insert(inbox, receiver);
@@ -35,11 +35,11 @@ impl Inboxes {
 
     /// Tells everybody that news may have been missed.
     pub(crate) fn reconnected(&self) {
-        let receivers: Vec<Arc<dyn Inbox>> = self.lock().values().filter_map(Weak::upgrade).collect();
+        let receivers: Vec<Arc<dyn Receiver>> = self.lock().values().filter_map(Weak::upgrade).collect();
         receivers.iter().for_each(|receiver| receiver.connected(true));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<InboxId, Weak<dyn Inbox>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<InboxId, Weak<dyn Receiver>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

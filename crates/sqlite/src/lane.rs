@@ -31,8 +31,8 @@ impl Lane {
         Self { shared, queue: Mutex::new(Queue { link, jobs: None }), opened }
     }
 
-    /// Queues a job behind all before it. The worker ends when the lane is dropped and the queue is empty.
-    pub(crate) fn send(&self, job: Job) -> Result<(), StoreError> {
+    /// Queues a job behind all before it, or gives it back. The worker ends when the lane is dropped and the queue is empty.
+    pub(crate) fn send(&self, job: Job) -> Result<(), (Job, StoreError)> {
         let mut queue = self.lock();
         let job = match &queue.jobs {
             Some(jobs) => match jobs.send(job) {
@@ -42,7 +42,10 @@ impl Lane {
             },
             None => job,
         };
-        let jobs = self.start(queue.link.take())?;
+        let jobs = match self.start(queue.link.take()) {
+            Ok(jobs) => jobs,
+            Err(error) => return Err((job, error)),
+        };
         // The worker has just been started and waits for this.
         drop(jobs.send(job));
         queue.jobs = Some(jobs);

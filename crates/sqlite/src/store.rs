@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bandog_core::format::Format;
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
-use bandog_core::name::LockName;
-use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, StoreError, Way};
+use bandog_core::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store, StoreError};
 use bandog_core::time::LeaseTime;
 use tokio::sync::oneshot;
 
@@ -22,7 +20,7 @@ use crate::link::Link;
 use crate::place::{self, Place};
 use crate::state::{Known, Visit};
 use crate::watcher::Watch;
-use crate::worker::{Batch, Job};
+use crate::worker::Job;
 
 /// Locks in a SQLite file, for the processes of one machine. Clones share their lane.
 ///
@@ -172,14 +170,21 @@ impl Shared {
     }
 }
 
-/// Sends the job at the first poll and waits for its answer.
-async fn ask<T>(lane: Arc<Lane>, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
+/// Sends the job at once; the future waits for its answer.
+fn ask<T: Send + 'static>(
+    lane: &Arc<Lane>,
+    job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
+) -> Answer<T> {
     let (sender, receiver) = oneshot::channel();
-    lane.send(job(sender))?;
+    let sent = lane.send(job(sender));
     // Kept while we wait: the worker ends with its lane.
-    let answer = receiver.await;
-    drop(lane);
-    answer.map_err(|_| StoreError::unknown("the store's worker died with this call in hand"))
+    let lane = Arc::clone(lane);
+    Box::pin(async move {
+        sent.map_err(|(_, error)| error)?;
+        let answer = receiver.await;
+        drop(lane);
+        answer.map_err(|_| StoreError::unknown("the store's worker died with this call in hand"))?
+    })
 }
 
 impl Store for SqliteStore {
@@ -191,45 +196,34 @@ impl Store for SqliteStore {
         self.0.shared.host.lease()
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        let mut answers = self.batch(vec![(name, op)]);
-        Box::pin(async move {
-            let missing = || Err(StoreError::unknown("the store gave no answer"));
-            answers.as_mut().await.pop().unwrap_or_else(missing)
-        })
+    fn submit(&self, calls: Vec<Call>) {
+        if let Err((Job::Apply(calls), error)) = self.0.send(Job::Apply(calls)) {
+            calls.into_iter().for_each(|call| call.reply.send(Err(error.clone())));
+        }
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        let (lane, count) = (Arc::clone(&self.0), calls.len());
-        Box::pin(async move {
-            let asked = ask(lane, |answer| Job::Apply(Batch { calls, answer })).await;
-            asked.unwrap_or_else(|error| vec![Err(error); count])
-        })
+    fn sends_at_once(&self) -> bool {
+        true
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
-        let lane = Arc::clone(&self.0);
-        Box::pin(async move { ask(lane, |answer| Job::List(query, answer)).await? })
+        ask(&self.0, |answer| Job::List(query, answer))
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
-        let lane = Arc::clone(&self.0);
-        Box::pin(async move {
-            lane.shared.inboxes.add(inbox, receiver);
-            ask(lane, Job::Listen).await?
-        })
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
+        self.0.shared.inboxes.add(inbox, receiver);
+        ask(&self.0, Job::Listen)
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(Self(Arc::new(Lane::new(Arc::clone(&self.0.shared), None))))
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
-        let lane = Arc::clone(&self.0);
-        Box::pin(async move { ask(lane, |answer| Job::Probe(way, answer)).await? })
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
+        ask(&self.0, |answer| Job::Probe(connection, answer))
     }
 
-    fn is_open(&self, _: Way) -> bool {
+    fn is_open(&self, _: Connection) -> bool {
         true
     }
 }

@@ -8,7 +8,7 @@ use bandog_core::holder::InboxId;
 use bandog_core::ledger::{Applied, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Effect, News, Op, Reply};
-use bandog_core::store::{Outcome, Push, StoreError};
+use bandog_core::store::{Call, Outcome, Push, StoreError};
 use bandog_core::time::{LeaseTime, Now, WallTime};
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -19,9 +19,6 @@ use crate::rows::{self, Loaded};
 use crate::schema;
 use crate::state::State;
 use crate::store::Shared;
-
-/// A call as the library makes it.
-pub(crate) type Call = (LockName, Op);
 
 /// What a turn leaves to do after its commit.
 #[derive(Debug)]
@@ -51,14 +48,14 @@ impl From<rusqlite::Error> for Failure {
 }
 
 /// Applies the calls in order, in one transaction.
-pub(crate) fn take(link: &mut Link, shared: &Shared, boot: Option<BootId>, calls: &[&Call]) -> Result<Taken, Failure> {
+pub(crate) fn take(link: &mut Link, shared: &Shared, boot: Option<BootId>, calls: &[Call]) -> Result<Taken, Failure> {
     loop {
         let before = link.known;
         let transaction = link.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let format = format_of(&transaction)?;
         let state = State::enter(&transaction, &shared.visit(boot, before))?.ok_or(Failure::Kernel)?;
         let mut turn = Turn::begin(&transaction, shared, format, state);
-        let replies = calls.iter().map(|(name, op)| turn.apply(name, op)).collect::<rusqlite::Result<_>>()?;
+        let replies = calls.iter().map(|call| turn.apply(&call.name, &call.op)).collect::<rusqlite::Result<_>>()?;
         let highest = turn.state.highest;
         if !turn.state.is_covered() {
             // Nobody has seen these stamps: go back, make room above them, and begin again.

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use bandog_core::holder::InboxId;
 use bandog_core::op::{Body, Reply, Verdict};
-use bandog_core::store::{Listing, Outcome, Page, Pulse, Push, StoreError, Way};
+use bandog_core::store::{Call, Connection, Listing, Outcome, Page, Pulse, Push, StoreError};
 use tokio::sync::oneshot;
 
 use crate::bell;
@@ -16,24 +16,19 @@ use crate::list;
 use crate::schema;
 use crate::state::State;
 use crate::store::Shared;
-use crate::turn::{self, Call, Failure, Taken};
+use crate::turn::{self, Failure, Taken};
 
 /// Calls in one transaction: enough to share its cost, few enough that others get their turn soon.
 const GROUP: usize = 256;
 
 /// Something to do, and whom to tell.
 pub(crate) enum Job {
-    Apply(Batch),
+    Apply(Vec<Call>),
     List(Listing, oneshot::Sender<Result<Page, StoreError>>),
     /// Makes sure that news from other processes is heard.
     Listen(oneshot::Sender<Result<(), StoreError>>),
     /// Finds out whether the file, or the watcher, is there.
-    Probe(Way, oneshot::Sender<Result<Pulse, StoreError>>),
-}
-
-pub(crate) struct Batch {
-    pub(crate) calls: Vec<Call>,
-    pub(crate) answer: oneshot::Sender<Vec<Result<Reply, StoreError>>>,
+    Probe(Connection, oneshot::Sender<Result<Pulse, StoreError>>),
 }
 
 pub(crate) struct Worker {
@@ -52,7 +47,7 @@ impl Worker {
                 Job::Apply(first) => next = self.apply_waiting(first, jobs),
                 Job::List(query, answer) => drop(answer.send(self.list(&query))),
                 Job::Listen(answer) => drop(answer.send(self.shared.watch())),
-                Job::Probe(way, answer) => drop(answer.send(self.probe(way))),
+                Job::Probe(connection, answer) => drop(answer.send(self.probe(connection))),
             }
             if let Some(link) = &self.link {
                 link.tidy();
@@ -61,43 +56,34 @@ impl Worker {
         }
     }
 
-    /// Applies this batch and those that wait behind it; gives back the first job of another sort.
-    fn apply_waiting(&mut self, first: Batch, jobs: &Receiver<Job>) -> Option<Job> {
-        let (mut size, mut group, mut other) = (first.calls.len(), vec![first], None);
-        while size < GROUP && other.is_none() {
+    /// Applies these calls and those that wait behind them; gives back the first job of another sort.
+    fn apply_waiting(&mut self, mut calls: Vec<Call>, jobs: &Receiver<Job>) -> Option<Job> {
+        let mut other = None;
+        while calls.len() < GROUP && other.is_none() {
             match jobs.try_recv() {
-                Ok(Job::Apply(batch)) => {
-                    size += batch.calls.len();
-                    group.push(batch);
-                }
+                Ok(Job::Apply(more)) => calls.extend(more),
                 Ok(job) => other = Some(job),
                 Err(_) => break,
             }
         }
-        self.apply(group);
+        self.apply(calls);
         other
     }
 
-    fn apply(&mut self, group: Vec<Batch>) {
-        let calls: Vec<&Call> = group.iter().flat_map(|batch| &batch.calls).collect();
-        let taken = self.take_turn(&calls);
-        let mut replies = match taken {
+    fn apply(&mut self, calls: Vec<Call>) {
+        match self.take_turn(&calls) {
             Ok(taken) => {
                 if taken.replies.iter().flatten().any(queues) {
                     self.shared.hurry();
                 }
                 self.tell(taken.news, &taken.others);
-                taken.replies.into_iter()
+                calls.into_iter().zip(taken.replies).for_each(|(call, reply)| call.reply.send(reply));
             }
-            Err(error) => vec![Err(error); calls.len()].into_iter(),
-        };
-        for Batch { calls, answer } in group {
-            // Whoever asked may have gone.
-            drop(answer.send(replies.by_ref().take(calls.len()).collect()));
+            Err(error) => calls.into_iter().for_each(|call| call.reply.send(Err(error.clone()))),
         }
     }
 
-    fn take_turn(&mut self, calls: &[&Call]) -> Result<Taken, StoreError> {
+    fn take_turn(&mut self, calls: &[Call]) -> Result<Taken, StoreError> {
         let shared = Arc::clone(&self.shared);
         let boot = shared.host.boot().map_err(error::no_boot)?;
         let link = self.link()?;
@@ -129,8 +115,8 @@ impl Worker {
         list::page(&mut self.link()?.connection, &shared, query)
     }
 
-    fn probe(&mut self, way: Way) -> Result<Pulse, StoreError> {
-        if way == Way::News {
+    fn probe(&mut self, connection: Connection) -> Result<Pulse, StoreError> {
+        if connection == Connection::News {
             return self.shared.is_watched();
         }
         let place = Arc::clone(&self.shared.place);

@@ -18,6 +18,7 @@ use bandog_conformance::{Bench, Terms};
 use bandog_core::checkup::Pace;
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Verdict};
+use bandog_core::store::Ask;
 use bandog_core::store::StoreErrorKind;
 use bandog_sqlite::checkup;
 use child::{Child, say};

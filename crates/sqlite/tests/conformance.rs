@@ -9,9 +9,7 @@ use std::sync::{Arc, Weak};
 use bandog_conformance::{Bench, Terms};
 use bandog_core::holder::InboxId;
 use bandog_core::ledger::Limits;
-use bandog_core::name::LockName;
-use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
+use bandog_core::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store};
 use bandog_core::time::LeaseTime;
 use bandog_sqlite::{Settings, SqliteStore, Waking};
 use common::{Asleep, ByHand, Directory, Machine};
@@ -74,29 +72,31 @@ impl Store for Apart {
     fn time(&self) -> LeaseTime {
         self.mouth.time()
     }
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.mouth.apply(name, op)
+    fn submit(&self, calls: Vec<Call>) {
+        self.mouth.submit(calls);
     }
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.mouth.batch(calls)
+
+    fn sends_at_once(&self) -> bool {
+        self.mouth.sends_at_once()
     }
+
     fn list(&self, query: Listing) -> Answer<Page> {
         self.mouth.list(query)
     }
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         self.ear.listen(inbox, receiver)
     }
-    fn lane(&self) -> Arc<dyn Store> {
-        Arc::new(Self { mouth: self.mouth.lane(), ear: self.ear.clone() })
+    fn connection(&self) -> Arc<dyn Store> {
+        Arc::new(Self { mouth: self.mouth.connection(), ear: self.ear.clone() })
     }
-    fn probe(&self, way: Way) -> Answer<Pulse> {
-        match way {
-            Way::Calls => self.mouth.probe(way),
-            Way::News => self.ear.probe(way),
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
+        match connection {
+            Connection::Calls => self.mouth.probe(connection),
+            Connection::News => self.ear.probe(connection),
         }
     }
 
-    fn is_open(&self, _: Way) -> bool {
+    fn is_open(&self, _: Connection) -> bool {
         true
     }
 }

@@ -14,7 +14,7 @@ use bandog_core::ledger::{Limits, Record};
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
 use bandog_core::op::{Claim, Heartbeat, Op, Patience, Release, Renew, Reply, Revoke, Target, Upgrade};
-use bandog_core::store::{Inbox, Push, Store};
+use bandog_core::store::{Ask, Push, Receiver, Store, StoreError};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 use bandog_core::token::Stamp;
 use bandog_sqlite::{Host, Settings, SqliteStore};
@@ -94,7 +94,7 @@ impl Model {
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<(InboxId, Push)>>, Mutex<Vec<Arc<dyn Inbox>>>);
+struct Heard(Mutex<Vec<(InboxId, Push)>>, Mutex<Vec<Arc<dyn Receiver>>>);
 
 impl Heard {
     fn take(&self) -> Vec<(InboxId, Push)> {
@@ -104,7 +104,9 @@ impl Heard {
 
 struct Mouth(InboxId, Weak<Heard>);
 
-impl Inbox for Mouth {
+impl Receiver for Mouth {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         if let Some(heard) = self.1.upgrade() {
             heard.0.lock().unwrap().push((self.0, push));
@@ -116,7 +118,7 @@ impl Inbox for Mouth {
 /// All clients but the last listen; news for that one goes into the file.
 fn listen(store: &SqliteStore, script: &Script, heard: &Arc<Heard>) {
     for client in &script.clients[..script.clients.len() - 1] {
-        let inbox: Arc<dyn Inbox> = Arc::new(Mouth(client.inbox(), Arc::downgrade(heard)));
+        let inbox: Arc<dyn Receiver> = Arc::new(Mouth(client.inbox(), Arc::downgrade(heard)));
         block_on(store.listen(client.inbox(), Arc::downgrade(&inbox))).unwrap();
         heard.1.lock().unwrap().push(inbox);
     }

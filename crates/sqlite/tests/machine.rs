@@ -15,6 +15,7 @@ use bandog_conformance::run::block_on;
 use bandog_conformance::{Bench, Terms};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Parted, Renewal};
+use bandog_core::store::Ask;
 use bandog_core::store::{Outcome, Store, StoreErrorKind};
 use bandog_core::time::{LeaseTime, RunId, WallTime};
 use bandog_sqlite::{BootId, Host, Settings, SqliteStore};
@@ -331,7 +332,7 @@ fn threads_end_with_the_last_handle() {
     let bench = Bench::new(Arc::new(store), Arc::new(Asleep), Terms::REAL);
     block_on(async {
         let ann = bench.actor(&job()).await;
-        let lane = bench.store.lane();
+        let lane = bench.store.connection();
         lane.apply(job(), Op::Inspect).await.unwrap();
         ann.holds(ann.ask()).await;
     });

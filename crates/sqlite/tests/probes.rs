@@ -13,7 +13,9 @@ use bandog_conformance::run::block_on;
 use bandog_conformance::{Bench, Terms};
 use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
-use bandog_core::store::{Inbox, Outcome, Pulse, Push, Store, StoreErrorKind, Way};
+use bandog_core::op::Reply;
+use bandog_core::store::StoreError;
+use bandog_core::store::{Connection, Outcome, Pulse, Push, Receiver, Store, StoreErrorKind};
 use bandog_sqlite::SqliteStore;
 use common::{Asleep, Directory};
 
@@ -25,13 +27,13 @@ fn bench(path: &Path) -> Bench {
 fn a_file_that_was_removed_is_opened_anew() {
     let directory = Directory::new();
     let store = SqliteStore::open(directory.file()).unwrap();
-    let lane = store.lane();
+    let lane = store.connection();
     for opened in [1, 1, 2] {
         if opened == 2 {
             fs::read_dir(directory.path()).unwrap().for_each(|file| fs::remove_file(file.unwrap().path()).unwrap());
         }
-        assert_eq!(block_on(store.probe(Way::Calls)).unwrap(), Pulse { opened });
-        assert_eq!(block_on(lane.probe(Way::Calls)).unwrap(), Pulse { opened }, "each lane has its own");
+        assert_eq!(block_on(store.probe(Connection::Calls)).unwrap(), Pulse { opened });
+        assert_eq!(block_on(lane.probe(Connection::Calls)).unwrap(), Pulse { opened }, "each lane has its own");
     }
 }
 
@@ -39,21 +41,21 @@ fn a_file_that_was_removed_is_opened_anew() {
 fn a_file_that_cannot_be_opened_is_told() {
     let directory = Directory::new();
     let store = SqliteStore::open(directory.file()).unwrap();
-    block_on(store.probe(Way::Calls)).unwrap();
+    block_on(store.probe(Connection::Calls)).unwrap();
     fs::read_dir(directory.path()).unwrap().for_each(|file| fs::remove_file(file.unwrap().path()).unwrap());
     fs::create_dir(directory.file()).unwrap();
-    let error = block_on(store.probe(Way::Calls)).unwrap_err();
+    let error = block_on(store.probe(Connection::Calls)).unwrap_err();
     assert_eq!(error.outcome, Outcome::NotExecuted, "{error}");
     assert!(error.message.contains("locks.db"), "{error}");
     fs::remove_dir(directory.file()).unwrap();
-    assert_eq!(block_on(store.probe(Way::Calls)).unwrap(), Pulse { opened: 2 });
+    assert_eq!(block_on(store.probe(Connection::Calls)).unwrap(), Pulse { opened: 2 });
 }
 
 #[test]
 fn without_an_inbox_nobody_hears() {
     let directory = Directory::new();
     let store = SqliteStore::open(directory.file()).unwrap();
-    let error = block_on(store.probe(Way::News)).unwrap_err();
+    let error = block_on(store.probe(Connection::News)).unwrap_err();
     assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unavailable, Outcome::NotExecuted), "{error}");
 }
 
@@ -63,7 +65,9 @@ struct Fragile {
     told: AtomicBool,
 }
 
-impl Inbox for Fragile {
+impl Receiver for Fragile {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         panic!("as it should: {push:?}");
     }
@@ -79,20 +83,20 @@ async fn a_watcher_that_died_is_followed_by_another() {
     let job = LockName::new("job").unwrap();
     let (ann, bob, cat) = (one.actor(&job).await, two.deaf_actor(&job).await, two.actor(&job).await);
     let fragile = Arc::new(Fragile::default());
-    let inbox: Arc<dyn Inbox> = Arc::clone(&fragile) as Arc<dyn Inbox>;
+    let inbox: Arc<dyn Receiver> = Arc::clone(&fragile) as Arc<dyn Receiver>;
     let id: InboxId = bob.client.inbox();
     two.store.listen(id, Arc::downgrade(&inbox)).await.unwrap();
-    assert_eq!(two.store.probe(Way::News).await.unwrap(), Pulse { opened: 1 });
+    assert_eq!(two.store.probe(Connection::News).await.unwrap(), Pulse { opened: 1 });
 
     let hold = bob.holds(bob.ask()).await;
     let first = ann.waits(ann.ask()).await;
     let another = async {
-        while two.store.probe(Way::News).await.unwrap() == (Pulse { opened: 1 }) {
+        while two.store.probe(Connection::News).await.unwrap() == (Pulse { opened: 1 }) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), another).await.expect("another watcher");
-    assert_eq!(two.store.probe(Way::News).await.unwrap(), Pulse { opened: 2 });
+    assert_eq!(two.store.probe(Connection::News).await.unwrap(), Pulse { opened: 2 });
     assert!(fragile.told.load(Ordering::SeqCst), "it is told that it may have missed something");
 
     let second = cat.waits(cat.ask()).await;

@@ -290,7 +290,7 @@ fn half_a_database_is_not_used_while_it_cannot_be_removed() {
     let renew = || {
         let lease = bandog_core::lease::Lease::new(Duration::from_millis(LONG)).unwrap();
         let renewal = bandog_core::op::Op::Renew(bandog_core::op::Renew::new(id, lease));
-        bandog_conformance::run::block_on(bandog_core::store::Store::apply(&ann.store, name("baton"), renewal))
+        bandog_conformance::run::block_on(bandog_core::store::Ask::apply(&ann.store, name("baton"), renewal))
     };
     let error = renew().expect_err("a bell that is kept locked");
     assert!(error.message.contains("locks.db-bell is kept locked by another process"), "{error}");

@@ -14,6 +14,7 @@ use bandog_conformance::run::block_on;
 use bandog_conformance::{Bench, Terms};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Verdict};
+use bandog_core::store::Ask;
 use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind, Unread, Unreadable};
 use bandog_sqlite::SqliteStore;
 use child::Child;

@@ -13,6 +13,7 @@ use bandog_conformance::run::block_on;
 use bandog_conformance::{Bench, Terms};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Parted};
+use bandog_core::store::Ask;
 use bandog_core::store::{Answer, Outcome, StoreErrorKind};
 use bandog_sqlite::SqliteStore;
 use common::{Asleep, Directory, wait_until_closed};

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bandog_core::name::LockName;
-use bandog_core::op::{Body, Op, RecordView};
+use bandog_core::op::{Body, Op, RecordView, Reply};
 use bandog_core::store::{Answer, Unread};
 
 pub use revoke::RevokeRequest;
@@ -176,11 +176,16 @@ impl Locks {
     }
 
     async fn record(&self, doing: &'static str, name: &LockName) -> Result<Option<RecordView>, AdminError> {
-        let reply = self.answer(doing, self.handle.store.apply(name.clone(), Op::Inspect)).await?;
-        match reply.body {
+        match self.ask(doing, name, Op::Inspect).await?.body {
             Body::Record(record) => Ok(record),
             _ => Ok(None),
         }
+    }
+
+    async fn ask(&self, doing: &'static str, name: &LockName, op: Op) -> Result<Reply, AdminError> {
+        let store = &self.handle.store;
+        let failed = |source| AdminError::Store { store: store.to_string().into(), doing, source };
+        self.handle.ask(store, name.clone(), op).await.map_err(failed)
     }
 
     async fn answer<T: Send + 'static>(&self, doing: &'static str, answer: Answer<T>) -> Result<T, AdminError> {

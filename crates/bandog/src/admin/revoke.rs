@@ -104,8 +104,7 @@ impl RevokeRequest {
     async fn revoke(&self, name: &LockName, target: Target) -> Result<Option<Duration>, AdminError> {
         let by = Arc::clone(self.locks.handle.client.who());
         let op = Op::Revoke(Revoke { target, reason: self.reason.clone(), by, now: self.now });
-        let reply = self.locks.answer("revoking", self.locks.handle.store.apply(name.clone(), op)).await?;
-        Ok(match reply.body {
+        Ok(match self.locks.ask("revoking", name, op).await?.body {
             Body::Revoked(Revoked::Asked { remaining }) => Some(remaining),
             Body::Revoked(Revoked::Ended) => Some(Duration::ZERO),
             _ => None,

@@ -188,8 +188,24 @@ impl VirtualClock {
     }
 
     fn wait_for_workers(&self) -> MutexGuard<'_, State> {
-        let busy = |state: &mut State| state.workers.values().any(|mood| mood.is_busy(state.now));
+        let here = runtime_id();
+        let busy = |state: &mut State| state.workers.values().any(|mood| mood.is_busy(state.now, here));
         self.0.settled.wait_while(self.lock(), busy).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time does not pass while what this returns lives. For stores of tests that answer later, by a task on the current runtime.
+    #[doc(hidden)]
+    pub fn busy(&self) -> Busy {
+        let worker = self.add_worker();
+        self.lock().workers.insert(worker.id, Mood::Task(runtime_id()));
+        Busy(worker)
+    }
+
+    pub(super) fn wake_at(&self, at: Moment, waker: Waker) {
+        let mut state = self.lock();
+        state.next_id += 1;
+        let id = state.next_id;
+        state.sleepers.insert((at, id), waker);
     }
 
     pub(super) fn add_worker(&self) -> Arc<WorkerState> {
@@ -211,6 +227,29 @@ impl fmt::Debug for VirtualClock {
     }
 }
 
+#[cfg(not(all(test, shuttle)))]
+type RuntimeId = tokio::runtime::Id;
+#[cfg(all(test, shuttle))]
+type RuntimeId = ();
+
+/// The runtime that the caller is in.
+fn runtime_id() -> Option<RuntimeId> {
+    #[cfg(not(all(test, shuttle)))]
+    return tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.id());
+    #[cfg(all(test, shuttle))]
+    None
+}
+
+/// Something that a virtual clock waits for, while it lives.
+#[doc(hidden)]
+pub struct Busy(#[expect(dead_code, reason = "it is only dropped")] Arc<WorkerState>);
+
+impl fmt::Debug for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Busy")
+    }
+}
+
 /// A thread that a virtual clock waits for: it says when it rests, and until when.
 #[derive(Clone)]
 pub(crate) struct Worker(pub(super) Option<Arc<WorkerState>>);
@@ -222,6 +261,8 @@ pub(crate) struct WorkerState {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
+    /// A task of this runtime.
+    Task(Option<RuntimeId>),
     /// Looks at what there is to do.
     Busy,
     /// Something came up that it may have overlooked.
@@ -234,13 +275,16 @@ impl Mood {
     fn rests_until(self) -> Option<Moment> {
         match self {
             Self::Resting(until) => Some(until),
-            Self::Busy | Self::Roused => None,
+            Self::Busy | Self::Roused | Self::Task(_) => None,
         }
     }
 
-    // A thread whose time has come is busy, whether or not it has noticed.
-    fn is_busy(self, now: Moment) -> bool {
-        self.rests_until().is_none_or(|until| until <= now)
+    // A thread whose time has come is busy, whether or not it has noticed. A task of our own runtime runs when we let it.
+    fn is_busy(self, now: Moment, here: Option<RuntimeId>) -> bool {
+        match self {
+            Self::Task(runtime) => runtime.is_none() || runtime != here,
+            mood => mood.rests_until().is_none_or(|until| until <= now),
+        }
     }
 }
 

@@ -6,12 +6,15 @@ mod wall;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
 
-use crate::alarm::{self, Limit, Sleep};
+use crate::alarm::{self, Sleep};
+use crate::driver::lock;
+use crate::sync::Mutex;
 
 pub use driven::VirtualClock;
 use driven::VirtualSleep;
@@ -76,11 +79,12 @@ impl Clock {
         }
     }
 
-    /// The same for what mostly ends before: it costs less to come and go.
-    pub(crate) fn limit(&self, at: Moment) -> Sleeping {
+    /// Calls this at `at`, on the thread that keeps the time.
+    pub(crate) fn call_at(&self, at: Moment, then: impl FnOnce() + Send + 'static) {
+        let waker = Waker::from(Arc::new(Later(Mutex::new(Some(Box::new(then))))));
         match &self.0 {
-            Kind::System => Sleeping::Limit(Limit::at(at)),
-            Kind::Virtual(_) => self.sleep_until(at),
+            Kind::System => alarm::wake_at(at, waker),
+            Kind::Virtual(clock) => clock.wake_at(at, waker),
         }
     }
 
@@ -106,10 +110,9 @@ impl Clock {
     }
 }
 
-/// The future of [`Clock::sleep_until`] and [`Clock::limit`].
+/// The future of [`Clock::sleep_until`].
 pub(crate) enum Sleeping {
     System(Sleep),
-    Limit(Limit),
     Virtual(VirtualSleep),
 }
 
@@ -119,8 +122,19 @@ impl Future for Sleeping {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match self.get_mut() {
             Self::System(sleep) => Pin::new(sleep).poll(cx),
-            Self::Limit(limit) => Pin::new(limit).poll(cx),
             Self::Virtual(sleep) => Pin::new(sleep).poll(cx),
+        }
+    }
+}
+
+/// What is called when it is woken.
+struct Later(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Wake for Later {
+    fn wake(self: Arc<Self>) {
+        let then = lock(&self.0).take();
+        if let Some(then) = then {
+            then();
         }
     }
 }

@@ -27,7 +27,7 @@ impl Driver {
         let mut state = cohort.lock();
         let began = self.clock.now();
         let outcome = match state.machine.reenter(began, owner, mode, true)? {
-            // Made anew: a copy of the whole would wait for bytes that were just written one by one (decision 0042).
+            // Made anew: a copy of the whole would wait for bytes that were just written one by one (decision 0022).
             WaitOutcome::Granted { hold_key, token, .. } => WaitOutcome::Granted { hold_key, token, how: How::Reentry },
             failed => failed,
         };
@@ -37,30 +37,27 @@ impl Driver {
 
     /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
     #[inline(always)]
-    pub(crate) fn ask(self: &Arc<Self>, name: &Key, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
+    pub(crate) fn ask_for(self: &Arc<Self>, name: &Key, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
         let heard = self.is_heard();
         loop {
             let cohort = self.cohort(name);
-            let mut state = cohort.lock();
+            let state = cohort.lock();
             if state.retired {
                 continue;
             }
-            let began = self.clock.now();
-            ask.until = wait.map_or(Moment::FAR, |wait| began + wait);
-            let waiter = state.machine.handle_ask(began, ask);
-            let mut outcome = state.machine.take_outcome(began, waiter).map(|outcome| (outcome, began));
-            let waits = heard && outcome.is_none() && state.machine.waits(waiter);
-            let behind = waits.then(|| state.machine.in_the_way(began));
-            let wanted = state.drain(began, self.store.as_ref());
-            // What is sent now may be answered now: a waker too early would wake for nothing.
-            let sends = !wanted.actions.is_empty();
-            let replaced = if outcome.is_none() && !sends { state.watch_waiter(waiter, waker) } else { None };
-            self.perform(&cohort, state, wanted);
-            drop(replaced);
+            let (began, waiter, mut outcome, behind) = self.step(&cohort, state, |began, state, _| {
+                ask.until = wait.map_or(Moment::FAR, |wait| began + wait);
+                let waiter = state.machine.handle_ask(began, ask);
+                let outcome = state.machine.take_outcome(began, waiter).map(|outcome| (outcome, began));
+                let is_behind = heard && outcome.is_none() && state.machine.waits(waiter);
+                let behind = is_behind.then(|| state.machine.in_the_way(began));
+                (began, waiter, outcome, behind)
+            });
             if let Some(blocker) = behind {
                 shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
             }
-            if outcome.is_none() && sends {
+            // The store may have answered while it was asked: a waker before that would wake for nothing.
+            if outcome.is_none() {
                 outcome = self.pick(&cohort, waiter, waker);
             }
             return Asked { cohort, began, outcome: outcome.ok_or(waiter) };
@@ -85,17 +82,18 @@ impl Driver {
             return Some((outcome, now));
         }
         let replaced = state.watch_waiter(waiter, waker);
-        let wanted = state.drain(now, self.store.as_ref());
-        self.perform(cohort, state, wanted);
+        drop(state);
         drop(replaced);
         None
     }
 
     /// A waiter gives up.
     pub(crate) fn cancel(self: &Arc<Self>, cohort: &Arc<Cohort>, waiter: WaiterId) {
-        let mut state = cohort.lock();
-        let stale = state.forget_waiter(waiter);
-        self.run(cohort, state, |now, machine| machine.handle_cancel(now, waiter));
+        let mut stale = None;
+        self.step(cohort, cohort.lock(), |now, state, _| {
+            stale = state.forget_waiter(waiter);
+            state.machine.handle_cancel(now, waiter);
+        });
         drop(stale);
     }
 }

@@ -1,220 +1,221 @@
-//! Sending: each request is polled once where it is made, or on the renewal thread if that place has no runtime, and if the
-//! store has not answered by then, finished by a task that runs where the answer comes in.
+//! Calls: what the machines want sent goes to the store, and what the store answers comes back to them.
 //!
-//! The task outlives whoever asked: a dropped future cancels nothing that was sent. Should the task itself be dropped
-//! with its runtime, the machine hears that the outcome is unknown, and releases.
+//! A call outlives whoever asked: a dropped future cancels nothing that was sent. Each call is noted in its [cohort](super::cohort) until
+//! it is answered, or until the response timeout has passed: then the machine hears that the outcome is unknown. A later answer
+//! finds no note, and is ignored.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::Poll;
 
 use bandog_core::lock::{Action, ConnectionKind, RequestContext};
-use bandog_core::op::{Body, Reply, Verdict};
-use bandog_core::store::{Answer, StoreError};
+use bandog_core::name::LockName;
+use bandog_core::op::{Op, Reply};
+use bandog_core::store::{Answer, Call, ReplyTo, Store, StoreError};
+use bandog_core::time::Moment;
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
-use super::letter::Letter;
+use super::cohort::State;
+use super::keeper::Posted;
 use super::shield::shield;
-use super::{Cohort, Driver, inline};
+use super::told::Told;
+use super::{Cohort, Driver};
 use crate::blocking::is_blocking;
-use crate::clock::Sleeping;
-use crate::error::store_kind;
-use crate::signals::Phase;
+use crate::sync::atomic::Ordering;
 use crate::sync::{Handle, has_workers};
 
-impl Driver {
-    pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, action: Action) {
+/// The calls of one lock that are not answered yet. Mostly there are none, of very many locks.
+#[derive(Default)]
+pub(super) struct Calls(Option<Box<UnderWay>>);
+
+struct UnderWay {
+    /// Mostly one.
+    calls: SmallVec<[Noted; 1]>,
+    /// No deadline is earlier.
+    earliest: Moment,
+}
+
+struct Noted {
+    id: u64,
+    context: RequestContext,
+    deadline: Moment,
+}
+
+/// A call that is to be sent.
+pub(super) struct Outgoing {
+    pub(super) call: Call,
+    pub(super) id: u64,
+    connection: ConnectionKind,
+    /// Whether it releases a hold.
+    is_release: bool,
+    /// When it is to be sent, if not at once: whether it is still wanted then is [asked](Calls::context) again.
+    pub(super) due: Option<Moment>,
+}
+
+impl Calls {
+    fn begin(&mut self, id: u64, context: RequestContext, deadline: Moment) {
+        let nothing = || Box::new(UnderWay { calls: SmallVec::new(), earliest: Moment::FAR });
+        let under_way = self.0.get_or_insert_with(nothing);
+        under_way.earliest = under_way.earliest.min(deadline);
+        under_way.calls.push(Noted { id, context, deadline });
+    }
+
+    /// The context of a call, for whoever ends it; `None` if it has ended.
+    pub(super) fn end(&mut self, id: u64) -> Option<RequestContext> {
+        let calls = &mut self.0.as_mut()?.calls;
+        let at = calls.iter().position(|call| call.id == id)?;
+        Some(calls.swap_remove(at).context)
+    }
+
+    /// What a call is for, while it is under way.
+    pub(super) fn context(&self, id: u64) -> Option<&RequestContext> {
+        self.0.as_ref()?.calls.iter().find(|call| call.id == id).map(|call| &call.context)
+    }
+
+    /// A call that should have been answered by now; it is over.
+    fn next_overdue(&mut self, now: Moment) -> Option<RequestContext> {
+        let UnderWay { calls, earliest } = &mut **self.0.as_mut().filter(|under_way| under_way.earliest <= now)?;
+        let at = calls.iter().position(|call| call.deadline <= now);
+        if at.is_none() {
+            *earliest = calls.iter().map(|call| call.deadline).min().unwrap_or(Moment::FAR);
+        }
+        Some(calls.swap_remove(at?).context)
+    }
+
+    /// When to look for overdue calls.
+    pub(super) fn poll_timeout(&self) -> Option<Moment> {
+        self.0.as_ref().filter(|under_way| !under_way.calls.is_empty()).map(|under_way| under_way.earliest)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|under_way| under_way.calls.is_empty())
+    }
+
+    /// Frees the memory that only calls need.
+    pub(super) fn tidy(&mut self) {
+        self.0.take_if(|under_way| under_way.calls.is_empty());
+    }
+}
+
+impl State {
+    /// Notes a request of the machine and makes its call.
+    pub(super) fn begin_call(&mut self, driver: &Driver, name: &LockName, now: Moment, action: Action) -> Outgoing {
         let Action { context, op, connection } = action;
-        tracing::trace!(target: "bandog", lock = %cohort.name(), ?context, "send");
-        if connection == ConnectionKind::Renewals && !self.capabilities.in_process {
-            let letter = Letter { cohort: Arc::clone(cohort), context, op };
-            // Whoever was handed the lock has been woken here, and comes first. A runtime without workers may end before it rings.
-            let behind = letter.can_wait() && !inline::is_polling() && self.home().as_ref().is_some_and(has_workers);
-            return if behind { self.keeper.post_behind(letter) } else { self.keeper.post([letter]) };
-        }
-        let store = if connection == ConnectionKind::Renewals { self.renewals() } else { Arc::clone(&self.store) };
-        let begun = shield("a store", || {
-            let name = cohort.name().clone();
-            let mut answer = if connection == ConnectionKind::AtOnce {
-                store.apply_at_once(name, op)
+        let due = match context {
+            RequestContext::Renew { sent, due, .. } if due > sent => Some(due),
+            _ => None,
+        };
+        let is_release = matches!(context, RequestContext::Release { .. });
+        let id = driver.next_call.fetch_add(1, Ordering::Relaxed);
+        self.calls.begin(id, context, due.unwrap_or(now) + driver.settings.response);
+        let reply = ReplyTo::new(driver.mailbox(), name.clone(), id);
+        Outgoing { call: Call { name: name.clone(), op, unattended: false, reply }, id, connection, is_release, due }
+    }
+}
+
+impl Driver {
+    /// Sends what a machine wants sent.
+    pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, outgoing: Vec<Outgoing>) {
+        let mut claims = Vec::new();
+        for mut outgoing in outgoing {
+            tracing::trace!(target: "bandog", lock = %cohort.name(), id = outgoing.id, op = ?outgoing.call.op, "send");
+            if outgoing.connection == ConnectionKind::Claims {
+                claims.push(outgoing.call);
+            } else if self.capabilities.in_process {
+                self.submit(&self.renewals(), vec![outgoing.call]);
+            } else if outgoing.is_release && self.sends_at_once() {
+                outgoing.call.unattended = true;
+                claims.push(outgoing.call);
             } else {
-                store.apply(name, op)
-            };
-            // What is not answered at once is polled, where it may be, by the task that waits for it.
-            let polled = if self.capabilities.in_process { poll_once(&mut answer) } else { Poll::Pending };
-            (answer, polled)
-        });
-        match begun {
-            Some((_, Poll::Ready(result))) => self.reply(cohort, context, result),
-            Some((answer, Poll::Pending)) => self.finish_later(cohort, context, answer),
-            None => self.reply(cohort, context, Err(StoreError::unknown("the store panicked"))),
+                self.keeper.post([(Arc::clone(cohort), outgoing)]);
+            }
         }
+        if !claims.is_empty() {
+            self.submit(&self.store, claims);
+        }
+    }
+
+    /// Sends what the machines of many locks want sent: what goes by the renewal thread goes together.
+    pub(super) fn send_together(self: &Arc<Self>, mut posted: Vec<Posted>) {
+        let is_for_renewals = |(_, outgoing): &mut Posted| {
+            !self.capabilities.in_process && outgoing.connection == ConnectionKind::Renewals
+        };
+        let renewals: Vec<Posted> = posted.extract_if(.., is_for_renewals).collect();
+        self.keeper.post(renewals);
+        for (cohort, outgoing) in posted {
+            self.send(&cohort, vec![outgoing]);
+        }
+    }
+
+    /// Hands calls to the store. It does its I/O on the caller's runtime, or on the renewal thread's where the caller has none or blocks it.
+    pub(super) fn submit(&self, store: &Arc<dyn Store>, calls: Vec<Call>) {
+        let runtime = (!self.has_runtime()).then(|| self.keeper.runtime());
+        let _inside = runtime.as_ref().map(Handle::enter);
+        // If it panics, what it drops answers that nobody knows.
+        let _ = shield("a store", || store.submit(calls));
+    }
+
+    /// Whether a release that nobody waits for goes by the connection for claims: it is on its way before the caller goes on, ahead of
+    /// the caller's next claim. Otherwise the renewal thread sends it, which nothing of the caller's holds up.
+    fn sends_at_once(&self) -> bool {
+        !is_blocking()
+            && Handle::try_current().is_ok_and(|runtime| !self.keeper.runs_on(&runtime) && has_workers(&runtime))
+            && self.store.sends_at_once()
+    }
+
+    /// The answer to a call. Tells what it shows, and then lets the machine act on it.
+    pub(super) fn answered(self: &Arc<Self>, cohort: &Arc<Cohort>, id: u64, answer: Result<Reply, StoreError>) {
+        let mut state = cohort.lock();
+        let Some(context) = state.calls.end(id) else { return };
+        self.step(cohort, state, |now, state, told| {
+            told.extend(Told::of_answer(&context, &answer));
+            state.machine.handle_reply(now, context, answer);
+        });
+    }
+
+    /// Ends the calls that should have been answered by now.
+    pub(super) fn end_overdue_calls(self: &Arc<Self>, cohort: &Arc<Cohort>) {
+        loop {
+            let (now, mut state) = (self.clock.now(), cohort.lock());
+            let Some(context) = state.calls.next_overdue(now) else { return };
+            let answer = Err(StoreError::unknown("the store did not answer in time"));
+            self.step(cohort, state, |now, state, told| {
+                told.extend(Told::of_answer(&context, &answer));
+                state.machine.handle_reply(now, context, answer);
+            });
+        }
+    }
+
+    /// Applies an operation past the machines, on this handle of the store.
+    pub(crate) async fn ask(&self, store: &Arc<dyn Store>, name: LockName, op: Op) -> Result<Reply, StoreError> {
+        let (call, answer) = bandog_core::store::call(name, op);
+        self.submit(store, vec![call]);
+        self.in_time(answer).await
     }
 
     /// The answer to a request past the machines, or that it did not come in time.
     pub(crate) async fn answer<T: Send + 'static>(&self, answer: Answer<T>) -> Result<T, StoreError> {
-        let clock = self.clock.clone();
-        let patience = clock.now() + self.settings.response;
-        let late = || Err(StoreError::unknown("the store did not answer in time"));
-        let answer = async move {
-            let (answer, silent) = (pin!(answer), pin!(clock.sleep_until(patience)));
-            first(answer, silent).await.unwrap_or_else(late)
-        };
-        if self.may_poll() {
-            return answer.await;
+        if self.has_runtime() {
+            return self.in_time(answer).await;
         }
         let (tell, told) = oneshot::channel();
         self.keeper.spawn(async move { drop(tell.send(answer.await)) });
-        told.await.unwrap_or_else(|_| Err(StoreError::unknown("the client ended before the store answered")))
+        let lost = || Err(StoreError::unknown("the client ended before the store answered"));
+        self.in_time(Box::pin(async move { told.await.unwrap_or_else(|_| lost()) })).await
     }
 
-    // I/O belongs to the runtime that polls it first: none, or one that stands still, would be the wrong one.
-    pub(super) fn may_poll(&self) -> bool {
+    async fn in_time<T>(&self, answer: Answer<T>) -> Result<T, StoreError> {
+        let (answer, silent) = (pin!(answer), pin!(self.clock.sleep_until(self.clock.now() + self.settings.response)));
+        let late = || Err(StoreError::unknown("the store did not answer in time"));
+        first(answer, silent).await.unwrap_or_else(late)
+    }
+
+    /// Whether the store can do its I/O on the caller's runtime: there is one, and the caller does not block it.
+    pub(super) fn has_runtime(&self) -> bool {
         self.capabilities.in_process || (!is_blocking() && Handle::try_current().is_ok())
     }
-
-    /// The caller's own runtime, if what is left to it will be run.
-    fn home(&self) -> Option<Handle> {
-        let runtime = Handle::try_current().ok()?;
-        (!is_blocking() && !self.keeper.runs_on(&runtime)).then_some(runtime)
-    }
-
-    /// Whether a request that nobody waits for may be sent from here: it is on its way before the caller goes on, and somebody else
-    /// than the caller goes on with it. Otherwise the renewal thread sends it, which nothing of the caller's holds up.
-    pub(crate) fn goes_on_here(&self) -> bool {
-        !self.capabilities.in_process && self.home().as_ref().is_some_and(has_workers) && self.store.sends_at_once()
-    }
-
-    pub(super) fn reply(
-        self: &Arc<Self>,
-        cohort: &Arc<Cohort>,
-        context: RequestContext,
-        result: Result<Reply, StoreError>,
-    ) {
-        self.heard(cohort, &context, &result);
-        self.with(cohort, |now, machine| machine.handle_reply(now, context, result));
-    }
-
-    /// Tells what an answer shows, before the machine acts on it.
-    // A call of its own: inlined into the path of every answer it makes a pair slower.
-    #[inline(never)]
-    fn heard(&self, cohort: &Cohort, context: &RequestContext, result: &Result<Reply, StoreError>) {
-        match result.as_ref().map(|reply| (&reply.body, reply.body.waiters())) {
-            Ok((_, None | Some(0))) => {}
-            Ok((body, Some(waiters))) => drop(shield("a listener", || self.seen(cohort, context, body, waiters))),
-            Err(error) => self.failed(cohort, context, error),
-        }
-    }
-
-    #[cold]
-    fn seen(&self, cohort: &Cohort, context: &RequestContext, body: &Body, waiters: u32) {
-        self.signals.queue_seen(waiters);
-        if let (RequestContext::Claim { .. }, Body::Verdict(Verdict::Queued(queued))) = (context, body) {
-            self.signals.waiting(cohort.name(), || queued.blocker.clone().map(Into::into));
-        }
-    }
-
-    #[cold]
-    fn failed(&self, cohort: &Cohort, context: &RequestContext, error: &StoreError) {
-        let phase = match context {
-            RequestContext::Renew { .. } | RequestContext::Check { .. } => Phase::Renew,
-            RequestContext::Release { .. } | RequestContext::Downgrade { .. } => Phase::Release,
-            RequestContext::Claim { .. }
-            | RequestContext::Confirm { .. }
-            | RequestContext::Heartbeat { .. }
-            | RequestContext::Withdraw { .. } => Phase::Acquire,
-        };
-        shield("a listener", || {
-            self.signals.failed(store_kind(error.kind), phase);
-            let (lock, phase, outcome) = (cohort.name(), phase.as_str(), error.outcome);
-            tracing::debug!(target: "bandog", %lock, phase, ?context, %error, ?outcome, "the store failed");
-        });
-    }
-
-    fn finish_later(self: &Arc<Self>, cohort: &Arc<Cohort>, context: RequestContext, answer: Answer<Reply>) {
-        let silent = self.clock.limit(self.clock.now() + self.settings.response);
-        let home = self.home();
-        let context = match &home {
-            Some(_) => Owed::Here(Arc::clone(cohort), context),
-            None => Owed::Kept(self.keeper.begin(vec![(Arc::clone(cohort), context)])),
-        };
-        let call = Call { driver: Arc::clone(self), owed: Some(context) };
-        let finish = Finish { answer: Some(answer), silent, call };
-        match home {
-            Some(runtime) => inline::begin(runtime, finish),
-            None => self.keeper.spawn(finish),
-        }
-    }
-}
-
-/// Waits for an answer, as long as there is patience, and gives it.
-///
-/// Written out: an async block keeps its parts twice, and what one thread makes and another gives back is to be small (decision
-/// 0035).
-struct Finish {
-    /// None once it is there.
-    answer: Option<Answer<Reply>>,
-    silent: Sleeping,
-    call: Call,
-}
-
-impl Future for Finish {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { answer, silent, call } = &mut *self;
-        let Some(under_way) = answer else { return Poll::Ready(()) };
-        let result = match shield("a store", || under_way.as_mut().poll(cx)) {
-            Some(Poll::Ready(result)) => result,
-            Some(Poll::Pending) => {
-                ready!(Pin::new(silent).poll(cx));
-                Err(StoreError::unknown("the store did not answer in time"))
-            }
-            None => Err(StoreError::unknown("the store panicked")),
-        };
-        call.give(result);
-        // Here, inside its runtime: it may be somebody else's.
-        *answer = None;
-        Poll::Ready(())
-    }
-}
-
-/// A request under way. Dropped without an answer, it reports that nobody knows.
-struct Call {
-    driver: Arc<Driver>,
-    owed: Option<Owed>,
-}
-
-/// An answer that is owed to a machine.
-enum Owed {
-    Here(Arc<Cohort>, RequestContext),
-    /// On the renewal thread: should that stand still, the watchdog gives the answer.
-    Kept(u64),
-}
-
-impl Call {
-    fn give(&mut self, result: Result<Reply, StoreError>) {
-        match self.owed.take() {
-            Some(Owed::Here(cohort, context)) => self.driver.reply(&cohort, context, result),
-            Some(Owed::Kept(batch)) => self.driver.answered(batch, vec![result]),
-            None => {}
-        }
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        if self.owed.is_some() {
-            self.give(Err(StoreError::unknown("the runtime ended before the store answered")));
-        }
-    }
-}
-
-/// Polls a future once, from wherever we are.
-pub(crate) fn poll_once<T>(future: &mut Pin<Box<dyn Future<Output = T> + Send>>) -> Poll<T> {
-    // Whoever polls it next brings a real waker.
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// The future's output, or `None` if `limit` comes first.
@@ -229,14 +230,4 @@ pub(crate) async fn first<T>(
         Poll::Pending => limit.as_mut().poll(cx).map(|()| None),
     })
     .await
-}
-
-#[cfg(all(test, not(shuttle)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_another_thread_gives_back_is_small() {
-        assert!(size_of::<Finish>() <= 120, "{} bytes", size_of::<Finish>());
-    }
 }

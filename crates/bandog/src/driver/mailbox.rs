@@ -1,36 +1,49 @@
-//! The client's inbox: what the store delivers goes to the machine of its lock, and that it went silent to all of them.
+//! Where the store delivers for this client: answers and pushes go to the machine of their lock, and that pushes stop or go on to all of
+//! them.
 
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 
-use bandog_core::op::News;
-use bandog_core::store::{Inbox, Push};
+use bandog_core::name::LockName;
+use bandog_core::op::{News, Reply};
+use bandog_core::store::{Push, Receiver, StoreError};
 
-use super::calls::poll_once;
 use super::{Driver, lock, shield};
 use crate::error::ErrorKind;
 use crate::signals::{Link, Phase};
+use crate::sync::Handle;
 use crate::sync::atomic::Ordering;
 
 impl Driver {
+    /// Begins to listen. Claims do not wait for it: what they miss, heartbeats find.
     pub(super) fn listen(self: &Arc<Self>) {
-        let receiver: Weak<dyn Inbox> = Arc::downgrade(&(Arc::clone(&self.mailbox) as Arc<dyn Inbox>));
-        let mut answer = self.store.listen(self.client.inbox(), receiver);
-        let polled = if self.may_poll() { poll_once(&mut answer) } else { Poll::Pending };
-        match polled {
-            Poll::Ready(result) => self.mailbox.connected(result.is_ok()),
-            Poll::Pending => {
-                let mailbox = Arc::clone(&self.mailbox);
-                self.keeper.spawn(async move { mailbox.connected(answer.await.is_ok()) });
-            }
+        let receiver: Weak<dyn Receiver> = Arc::downgrade(&self.mailbox());
+        let runtime = (!self.has_runtime()).then(|| self.keeper.runtime());
+        let inside = runtime.as_ref().map(Handle::enter);
+        let listens = self.store.listen(self.client.inbox(), receiver);
+        drop(inside);
+        if self.capabilities.in_process {
+            return self.mailbox.connected(true);
         }
+        let mailbox = Arc::clone(&self.mailbox);
+        self.keeper.spawn(async move { mailbox.connected(listens.await.is_ok()) });
+    }
+
+    pub(super) fn mailbox(&self) -> Arc<dyn Receiver> {
+        Arc::clone(&self.mailbox) as Arc<dyn Receiver>
     }
 }
 
-/// Where the store delivers news for this client.
 pub(super) struct Mailbox(pub(super) Weak<Driver>);
 
-impl Inbox for Mailbox {
+impl Receiver for Mailbox {
+    fn answered(&self, name: &LockName, id: u64, answer: Result<Reply, StoreError>) {
+        let Some(driver) = self.0.upgrade() else { return };
+        // A cohort stays in the table as long as it has calls under way.
+        if let Some(cohort) = driver.cohorts.get(&driver.key(name.clone())) {
+            driver.answered(&cohort, id, answer);
+        }
+    }
+
     fn deliver(&self, push: Push) {
         let Some(driver) = self.0.upgrade() else { return };
         let Push { name, run, news } = push;

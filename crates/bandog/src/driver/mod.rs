@@ -1,9 +1,9 @@
 //! The I/O shell: runs the lock machines of one client against its store.
 //!
-//! Requests and guards call in; every call locks one [`Cohort`], feeds its machine, takes what the machine wants done, and
-//! does it after unlocking. Four things happen elsewhere: the [keeper](keeper) thread turns timers into calls and sends
-//! renewals, heartbeats and the releases that nobody else can send; the [watchdog](watchdog) looks after all of it; a request that the store does not answer within its first poll is
-//! [finished](calls) where its answer comes in; and the store calls [`Inbox::deliver`].
+//! Requests and guards call in, the store delivers [answers and pushes](mailbox), and the [renewal thread](keeper) serves timers. Each of
+//! them locks one [`Cohort`] and takes one [step](Driver::step): it feeds the machine, takes what the machine wants done, unlocks, and
+//! does it. [Calls](calls) go out to the store; some by the renewal thread, which sends renewals, heartbeats and the releases that
+//! nobody else can send. The [watchdog](watchdog) looks after all of it.
 //!
 //! Invariant: no lock of ours is held while a store answers, a waker wakes or is dropped, or a user's code runs. Two small
 //! things happen under a cohort's lock: a waker is cloned, and [`Store::time`] is read, which must not call back.
@@ -12,10 +12,8 @@ mod asking;
 mod calls;
 mod cohort;
 mod health;
-mod inline;
 mod janitor;
 mod keeper;
-mod letter;
 mod mailbox;
 mod report;
 mod round;
@@ -34,7 +32,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use bandog_core::holder::Client;
-use bandog_core::lock::{Action, HoldKey, Machine, Released, Settings};
+use bandog_core::lock::{HoldKey, Machine, Released, Settings};
 use bandog_core::name::LockName;
 use bandog_core::store::{Capabilities, Store};
 use bandog_core::time::Moment;
@@ -43,13 +41,14 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::config::LockConfig;
 use crate::signals::{Grouping, Herald, Signals, detailed};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
 pub(crate) use asking::Asked;
+use calls::Outgoing;
 pub(crate) use calls::first;
+use cohort::State;
 pub(crate) use cohort::{Cohort, Fates};
-use cohort::{State, Wanted};
 pub use health::{Connection, Findings, Health};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
@@ -80,6 +79,8 @@ pub(crate) struct Driver {
     pub(crate) watchdog: Watchdog,
     mailbox: Arc<Mailbox>,
     cohorts: Table,
+    /// The id of the next call: no other call of this client has it.
+    next_call: AtomicU64,
     /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
     detached: Mutex<BTreeSet<u64>>,
     /// Those of them that only stay for a while, and whom to tell that they are revoked.
@@ -134,7 +135,7 @@ impl Driver {
         let watchdog = Watchdog::new(&clock, defaults.options.watchdog_period);
         let driver = Arc::new_cyclic(|weak| Self {
             mailbox: Arc::new(Mailbox(Weak::clone(weak))),
-            renewals: Mutex::new(store.lane()),
+            renewals: Mutex::new(store.connection()),
             capabilities: store.capabilities(),
             store,
             client,
@@ -148,6 +149,7 @@ impl Driver {
             signals: Signals::new(group_by),
             herald: Herald::default(),
             cohorts: Table::default(),
+            next_call: AtomicU64::new(0),
             detached: Mutex::default(),
             staying: Mutex::default(),
             inbox_up: AtomicBool::new(false),
@@ -168,7 +170,10 @@ impl Driver {
     ) -> (Arc<Cohort>, R) {
         loop {
             let cohort = self.cohort(name);
-            if let Some(result) = self.try_with(&cohort, &mut feed) {
+            let state = cohort.lock();
+            // Retired between look-up and now, it is not in the table any more.
+            if !state.retired {
+                let result = self.step(&cohort, state, |now, state, _| feed(now, &mut state.machine));
                 return (cohort, result);
             }
         }
@@ -176,89 +181,33 @@ impl Driver {
 
     /// Feeds one machine and does what it wants done.
     pub(crate) fn with<R>(self: &Arc<Self>, cohort: &Arc<Cohort>, feed: impl FnOnce(Moment, &mut Machine) -> R) -> R {
-        let state = cohort.lock();
-        self.run(cohort, state, feed)
+        self.step(cohort, cohort.lock(), |now, state, _| feed(now, &mut state.machine))
     }
 
-    // None when the cohort was retired between look-up and now.
-    fn try_with<R>(self: &Arc<Self>, cohort: &Arc<Cohort>, feed: impl FnOnce(Moment, &mut Machine) -> R) -> Option<R> {
-        let state = cohort.lock();
-        (!state.retired).then(|| self.run(cohort, state, feed))
-    }
-
-    /// Feeds the machine of a locked cohort and does what it wants done.
-    fn run<R>(
+    /// The one step of the driver: feeds a locked machine, takes what it wants done, unlocks it, and does that.
+    pub(crate) fn step<R>(
         self: &Arc<Self>,
         cohort: &Arc<Cohort>,
         state: MutexGuard<'_, State>,
-        feed: impl FnOnce(Moment, &mut Machine) -> R,
+        feed: impl FnOnce(Moment, &mut State, &mut Vec<Told>) -> R,
     ) -> R {
-        let now = self.clock.now();
-        self.run_at(now, cohort, state, |machine| feed(now, machine))
-    }
-
-    /// The same for whoever has looked at the clock already.
-    pub(crate) fn run_at<R>(
-        self: &Arc<Self>,
-        now: Moment,
-        cohort: &Arc<Cohort>,
-        mut state: MutexGuard<'_, State>,
-        feed: impl FnOnce(&mut Machine) -> R,
-    ) -> R {
-        let result = feed(&mut state.machine);
-        let wanted = state.drain(now, self.store.as_ref());
-        self.perform(cohort, state, wanted);
+        let (result, outgoing) = self.step_unsent(cohort, state, feed);
+        if !outgoing.is_empty() {
+            self.send(cohort, outgoing);
+        }
         result
     }
 
-    /// The same for the release of a hold, of which listeners hear before anybody else can have the lock.
-    #[inline]
-    pub(crate) fn release_at(
+    /// Everything but the sending, for whoever sends for many locks together.
+    fn step_unsent<R>(
         self: &Arc<Self>,
-        now: Moment,
         cohort: &Arc<Cohort>,
         mut state: MutexGuard<'_, State>,
-        (hold_key, heard): (HoldKey, bool),
-        feed: impl FnOnce(&mut Machine) -> Released,
-    ) -> Released {
-        let held = state.machine.since(hold_key).map(|since| now.since(since)).unwrap_or_default();
-        let told = if heard { state.release_told(hold_key, held) } else { None };
-        let forgotten = state.forget_watchers(now, hold_key);
-        let released = feed(&mut state.machine);
-        let mut wanted = state.drain(now, self.store.as_ref());
-        // A hold that was lost has been told of as that.
-        let lost = matches!(released, Released::Now(Err(_)));
-        let unheard = told.is_none() && !lost;
-        wanted.told.extend(told.filter(|_| !lost));
-        let waits = self.keeper.is_unrung();
-        self.perform(cohort, state, wanted);
-        if waits {
-            self.keeper.ring();
-        }
-        if unheard {
-            shield::shield("a listener", || self.signals.held(cohort.name(), held));
-        }
-        if let Some(forgotten) = forgotten {
-            forgotten.tell();
-        }
-        released
-    }
-
-    /// Whether anybody hears events or reads at debug. Numbers alone need less. Asks the subscriber: not under a lock.
-    #[inline]
-    pub(crate) fn is_heard(&self) -> bool {
-        self.signals.is_heard() || detailed()
-    }
-
-    fn perform(self: &Arc<Self>, cohort: &Arc<Cohort>, state: MutexGuard<'_, State>, wanted: Wanted) {
-        for action in self.settle(cohort, state, wanted) {
-            self.send(cohort, action);
-        }
-    }
-
-    /// Does everything but the sending.
-    #[inline(always)]
-    fn settle(self: &Arc<Self>, cohort: &Arc<Cohort>, mut state: MutexGuard<'_, State>, wanted: Wanted) -> Vec<Action> {
+        feed: impl FnOnce(Moment, &mut State, &mut Vec<Told>) -> R,
+    ) -> (R, Vec<Outgoing>) {
+        let (now, mut told) = (self.clock.now(), Vec::new());
+        let result = feed(now, &mut state, &mut told);
+        let wanted = state.drain(now, self, cohort.name(), told);
         if let Some(at) = wanted.timer {
             state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
         }
@@ -274,7 +223,42 @@ impl Driver {
         }
         wanted.wakers.into_iter().for_each(shield::wake);
         drop(wanted.stale);
-        wanted.actions
+        (result, wanted.outgoing)
+    }
+
+    /// Releases a hold, of which listeners hear before anybody else can have the lock.
+    #[inline]
+    pub(crate) fn release(
+        self: &Arc<Self>,
+        cohort: &Arc<Cohort>,
+        state: MutexGuard<'_, State>,
+        (hold_key, heard): (HoldKey, bool),
+        feed: impl FnOnce(Moment, &mut Machine) -> Released,
+    ) -> Released {
+        let (released, unheard, forgotten) = self.step(cohort, state, |now, state, told| {
+            let held = state.machine.since(hold_key).map(|since| now.since(since)).unwrap_or_default();
+            let release = if heard { state.release_told(hold_key, held) } else { None };
+            let forgotten = state.forget_watchers(now, hold_key);
+            let released = feed(now, &mut state.machine);
+            // A hold that was lost has been told of as that.
+            let lost = matches!(released, Released::Now(Err(_)));
+            let unheard = (release.is_none() && !lost).then_some(held);
+            told.extend(release.filter(|_| !lost));
+            (released, unheard, forgotten)
+        });
+        if let Some(held) = unheard {
+            shield::shield("a listener", || self.signals.held(cohort.name(), held));
+        }
+        if let Some(forgotten) = forgotten {
+            forgotten.tell();
+        }
+        released
+    }
+
+    /// Whether anybody hears events or reads at debug. Numbers alone need less. Asks the subscriber: not under a lock.
+    #[inline]
+    pub(crate) fn is_heard(&self) -> bool {
+        self.signals.is_heard() || detailed()
     }
 
     #[cold]
@@ -288,11 +272,13 @@ impl Driver {
         let mut state = cohort.lock();
         // It may have been set anew since it left the wheel.
         state.timer.take_if(|timer| timer.at <= now);
-        if state.machine.is_idle() {
+        if state.is_idle() {
             drop(state);
             return self.retire(cohort);
         }
-        self.run(cohort, state, |now, machine| machine.handle_timeout(now));
+        drop(state);
+        self.end_overdue_calls(cohort);
+        self.with(cohort, |now, machine| machine.handle_timeout(now));
     }
 
     /// A hold was detached: a late push of its grant is not to be answered with a release.
@@ -337,7 +323,7 @@ impl Driver {
     fn retire(&self, cohort: &Cohort) {
         self.cohorts.remove_if(cohort, || {
             let mut state = cohort.lock();
-            let leaves = state.machine.is_idle() && !state.retired;
+            let leaves = state.is_idle() && !state.retired;
             state.retired |= leaves;
             leaves
         });

@@ -10,14 +10,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::lock::{Action, ConnectionKind, Machine, Tally};
-use bandog_core::store::{Pulse, Store, StoreError, Way as Which};
+use bandog_core::lock::{Machine, Tally};
+use bandog_core::store::{Connection as Which, Pulse, Store, StoreError};
 use bandog_core::time::Moment;
 use tokio::sync::oneshot;
 
 use super::calls::first;
 use super::health::Reach;
-use super::letter::Letter;
+use super::keeper::Posted;
 use super::shield::shielded;
 use super::{Cohort, Driver};
 use crate::clock::Clock;
@@ -114,26 +114,26 @@ impl Driver {
 
     /// Lets every machine judge its holds, and sends what they want to know together, a piece at a time.
     async fn check_holds(self: &Arc<Self>, since: Duration) -> (Tally, usize) {
-        let (mut sum, mut bytes, mut letters) = (Tally::default(), 0, Vec::new());
+        let (mut sum, mut bytes, mut checks) = (Tally::default(), 0, Vec::new());
         let mut now = self.clock.now();
         let part = self.part();
         for shard in self.cohorts.shards() {
             for cohort in shard {
-                if letters.len() >= PIECE {
-                    self.keeper.post(std::mem::take(&mut letters));
+                if checks.len() >= PIECE {
+                    self.send_together(std::mem::take(&mut checks));
                     self.keeper_answers(TURN).await;
                     now = self.clock.now();
                 }
                 let since = if part.has(|| self.cohorts.hash(cohort.name())) { since } else { Duration::MAX };
-                let (tally, size) = self.check_cohort(now, since, &cohort, &mut letters);
+                let (tally, size) = self.check_cohort(now, since, &cohort, &mut checks);
                 sum.holds += tally.holds;
                 sum.uncertain += tally.uncertain;
                 sum.waiters += tally.waiters;
                 bytes += size;
             }
         }
-        if !letters.is_empty() {
-            self.keeper.post(letters);
+        if !checks.is_empty() {
+            self.send_together(checks);
         }
         (sum, bytes)
     }
@@ -149,27 +149,20 @@ impl Driver {
         now: Moment,
         since: Duration,
         cohort: &Arc<Cohort>,
-        letters: &mut Vec<Letter>,
+        checks: &mut Vec<Posted>,
     ) -> (Tally, usize) {
-        let mut state = cohort.lock();
-        // A renewal thread that stood still may have taken it out of the wheel, and served it never.
-        state.timer.take_if(|timer| now.since(timer.at) > self.settings.response);
-        for hold_key in state.ended_tasks() {
-            state.machine.handle_task_ended(now, hold_key);
-        }
-        let tally = state.machine.handle_tick(now, since);
-        let around = size_of::<Cohort>() - size_of::<Machine>();
-        let bytes = around + cohort.name().shared_bytes() + state.machine.footprint();
-        let wanted = state.drain(now, self.store.as_ref());
-        for action in self.settle(cohort, state, wanted) {
-            match action {
-                Action { context, op, connection: ConnectionKind::Renewals } if !self.capabilities.in_process => {
-                    letters.push(Letter { cohort: Arc::clone(cohort), context, op });
-                }
-                action => self.send(cohort, action),
+        let (found, outgoing) = self.step_unsent(cohort, cohort.lock(), |_, state, _| {
+            // A renewal thread that stood still may have taken it out of the wheel, and served it never.
+            state.timer.take_if(|timer| now.since(timer.at) > self.settings.response);
+            for hold_key in state.ended_tasks() {
+                state.machine.handle_task_ended(now, hold_key);
             }
-        }
-        (tally, bytes)
+            let tally = state.machine.handle_tick(now, since);
+            let around = size_of::<Cohort>() - size_of::<Machine>();
+            (tally, around + cohort.name().shared_bytes() + state.machine.footprint())
+        });
+        checks.extend(outgoing.into_iter().map(|outgoing| (Arc::clone(cohort), outgoing)));
+        found
     }
 
     /// A round trip on each connection, on all of them at once. One that gives no answer is left by the store, and tried once

@@ -126,7 +126,7 @@ impl Driver {
     }
 
     async fn ask_past(&self, name: &LockName, op: Op) -> Result<Body, StoreError> {
-        Ok(self.answer(self.renewals().apply(name.clone(), op)).await?.body)
+        Ok(self.ask(&self.renewals(), name.clone(), op).await?.body)
     }
 }
 

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::holder::PublicId;
-use bandog_core::lock::{Event, HoldKey, LossReason, Recovery};
+use bandog_core::lock::{Event, HoldKey, LossReason, Recovery, RequestContext};
 use bandog_core::name::LockName;
+use bandog_core::op::{Blocker, Body, Reply, Verdict};
+use bandog_core::store::StoreError;
 use bandog_core::time::Moment;
 use bandog_core::token::Token;
 use tracing::Span;
@@ -13,7 +15,8 @@ use tracing::Span;
 use super::Driver;
 use super::cohort::{Fate, State, Telling};
 use super::shield::shield;
-use crate::signals::About;
+use crate::error::store_kind;
+use crate::signals::{About, Phase};
 
 /// Something that happened to a hold.
 pub(crate) struct Told {
@@ -27,6 +30,10 @@ enum What {
     Hold(Box<Hold>),
     /// A finding, a recovery or an alert.
     News(Event),
+    /// The store answers that somebody waits: how many, and for a claim who is in the way.
+    Queue { waiters: u32, behind: Option<Option<Blocker>> },
+    /// The store failed.
+    Failed { phase: Phase, error: Box<StoreError> },
 }
 
 struct Hold {
@@ -54,7 +61,47 @@ impl Told {
         shield("a listener", || match self.what {
             What::Hold(hold) => hold.tell(driver, lock),
             What::News(event) => driver.report(lock, event),
+            What::Queue { waiters, behind } => {
+                driver.signals.queue_seen(waiters);
+                if let Some(blocker) = behind {
+                    driver.signals.waiting(lock, || blocker.map(Into::into));
+                }
+            }
+            What::Failed { phase, error } => {
+                driver.signals.failed(store_kind(error.kind), phase);
+                let (phase, outcome) = (phase.as_str(), error.outcome);
+                tracing::debug!(target: "bandog", %lock, phase, %error, ?outcome, "the store failed");
+            }
         });
+    }
+
+    /// What an answer of the store shows, whatever the machine makes of it.
+    pub(super) fn of_answer(context: &RequestContext, answer: &Result<Reply, StoreError>) -> Option<Self> {
+        let what = match answer {
+            Ok(reply) => {
+                let waiters = reply.body.waiters().filter(|waiters| *waiters > 0)?;
+                let behind = match (context, &reply.body) {
+                    (RequestContext::Claim { .. }, Body::Verdict(Verdict::Queued(queued))) => {
+                        Some(queued.blocker.clone())
+                    }
+                    _ => None,
+                };
+                What::Queue { waiters, behind }
+            }
+            Err(error) => What::Failed { phase: phase_of(context), error: Box::new(error.clone()) },
+        };
+        Some(Self { what, telling: None })
+    }
+}
+
+fn phase_of(context: &RequestContext) -> Phase {
+    match context {
+        RequestContext::Renew { .. } | RequestContext::Check { .. } => Phase::Renew,
+        RequestContext::Release { .. } | RequestContext::Downgrade { .. } => Phase::Release,
+        RequestContext::Claim { .. }
+        | RequestContext::Confirm { .. }
+        | RequestContext::Heartbeat { .. }
+        | RequestContext::Withdraw { .. } => Phase::Acquire,
     }
 }
 

@@ -351,13 +351,11 @@ impl Hold {
     /// [`Machine::handle_detach`].
     pub(crate) fn detached(&self) -> Option<HolderId> {
         let Self { handle, cohort, hold_key, .. } = self;
-        let mut state = cohort.lock();
-        let now = handle.clock.now();
-        let forgotten = state.forget_watchers(now, *hold_key);
-        let id = handle.run_at(now, cohort, state, |machine| {
-            let id = machine.handle_detach(now, *hold_key);
+        let (id, forgotten) = handle.step(cohort, cohort.lock(), |now, state, _| {
+            let forgotten = state.forget_watchers(now, *hold_key);
+            let id = state.machine.handle_detach(now, *hold_key);
             // Noted under the cohort's lock: a late push of its grant must not find it unknown.
-            id.inspect(|id| handle.note_detached(id.number))
+            (id.inspect(|id| handle.note_detached(id.number)), forgotten)
         });
         drop(forgotten);
         id

@@ -7,7 +7,7 @@ use std::mem::replace;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bandog_core::lock::{ConnectionKind, Failure, LossReason, Released, WaitOutcome, WaiterId};
+use bandog_core::lock::{Failure, LossReason, Released, WaitOutcome, WaiterId};
 
 use super::Guard;
 use super::hold::Hold;
@@ -94,16 +94,10 @@ impl Hold {
         if state.machine.leave(hold_key) {
             return if listen { state.machine.left(self.handle.clock.now(), hold_key) } else { Released::Now(Ok(())) };
         }
-        let now = self.handle.clock.now();
         let admitted = listen || self.handle.capabilities.in_process || self.handle.janitor.admits();
-        let connection = match listen {
-            true => ConnectionKind::Claims,
-            false if self.handle.goes_on_here() => ConnectionKind::AtOnce,
-            false => ConnectionKind::Renewals,
-        };
-        let released = self.handle.release_at(now, &self.cohort, state, (hold_key, heard), |machine| {
+        let released = self.handle.release(&self.cohort, state, (hold_key, heard), |now, machine| {
             if admitted {
-                return machine.handle_last_release(now, hold_key, connection, listen);
+                return machine.handle_last_release(now, hold_key, listen);
             }
             machine.handle_abandon(now, hold_key);
             Released::Now(Ok(()))
@@ -115,7 +109,7 @@ impl Hold {
     }
 }
 
-// Nobody waits for the answer any more. What was asked stays asked.
+// Dropping the future does not cancel the release.
 impl<K: Held> Drop for Parting<K> {
     fn drop(&mut self) {
         if let Stage::Asked(waiter) = self.stage {

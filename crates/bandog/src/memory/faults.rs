@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bandog_core::op::Op;
-use bandog_core::store::StoreErrorKind;
+use bandog_core::store::{ReplyTo, StoreErrorKind};
 
 use crate::driver::lock;
 use crate::sync::Mutex;
@@ -69,6 +69,8 @@ pub(super) struct Faults {
     planned: Mutex<VecDeque<(OpKind, Fault, u32)>>,
     // Looked at before the mutex: a store without faults should not pay for them.
     count: AtomicUsize,
+    /// Calls that are never answered.
+    lost: Mutex<Vec<ReplyTo>>,
 }
 
 /// What to do with one operation.
@@ -90,6 +92,11 @@ impl Faults {
     pub(super) fn clear(&self) {
         lock(&self.planned).clear();
         self.count.store(0, Ordering::Release);
+    }
+
+    /// Never answers a call.
+    pub(super) fn lose(&self, reply: ReplyTo) {
+        lock(&self.lost).push(reply);
     }
 
     pub(super) fn plan(&self, op: &Op) -> Plan {

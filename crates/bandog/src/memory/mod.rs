@@ -8,6 +8,7 @@ mod records;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::ready;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bandog_core::holder::InboxId;
@@ -16,7 +17,7 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Effect, Op, Reply};
 use bandog_core::pattern::Pattern;
 use bandog_core::store::{
-    Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Push, Store, StoreError, StoreErrorKind, Way,
+    Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Push, Receiver, Store, StoreError, StoreErrorKind,
 };
 use bandog_core::time::{LeaseTime, Now, RunId};
 
@@ -47,7 +48,7 @@ struct Shared {
     clock: Clock,
     limits: Limits,
     records: Mutex<Records>,
-    inboxes: Mutex<HashMap<InboxId, Weak<dyn Inbox>>>,
+    inboxes: Mutex<HashMap<InboxId, Weak<dyn Receiver>>>,
     faults: Faults,
 }
 
@@ -260,22 +261,23 @@ impl MemoryStore {
         Ok(records.page(self.now(&records), &pattern, query))
     }
 
-    async fn answer(&self, name: &LockName, op: &Op) -> Result<Reply, StoreError> {
-        let refused = |kind| Err(StoreError::not_executed(kind, "an injected fault"));
-        match self.0.faults.plan(op) {
-            Plan::Answer => Ok(self.execute(name, op)),
-            Plan::Fail(kind) => refused(kind),
+    /// Applies one call, or lets it go wrong as a test has asked for.
+    fn answer(&self, call: Call) {
+        let Call { name, op, reply, .. } = call;
+        match self.0.faults.plan(&op) {
+            Plan::Answer => reply.send(Ok(self.execute(&name, &op))),
+            Plan::Fail(kind) => reply.send(Err(StoreError::not_executed(kind, "an injected fault"))),
             Plan::LoseReply => {
-                self.execute(name, op);
-                std::future::pending().await
+                self.execute(&name, &op);
+                self.0.faults.lose(reply);
             }
-            Plan::LoseRequest => std::future::pending().await,
+            Plan::LoseRequest => self.0.faults.lose(reply),
             Plan::Delay(before, after) => {
-                let clock = &self.0.clock;
-                clock.sleep_until(clock.now() + before).await;
-                let reply = self.execute(name, op);
-                clock.sleep_until(clock.now() + after).await;
-                Ok(reply)
+                let (store, executed) = (self.clone(), self.0.clock.now() + before);
+                self.0.clock.call_at(executed, move || {
+                    let answer = Ok(store.execute(&name, &op));
+                    store.0.clock.call_at(executed + after, move || reply.send(answer));
+                });
             }
         }
     }
@@ -290,46 +292,34 @@ impl Store for MemoryStore {
         LeaseTime::from_millis(self.0.clock.now().millis())
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        let store = self.clone();
-        Box::pin(async move { store.answer(&name, &op).await })
+    fn submit(&self, calls: Vec<Call>) {
+        calls.into_iter().for_each(|call| self.answer(call));
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        let store = self.clone();
-        Box::pin(async move {
-            let mut replies = Vec::with_capacity(calls.len());
-            for (name, op) in calls {
-                replies.push(store.answer(&name, &op).await);
-            }
-            replies
-        })
+    fn sends_at_once(&self) -> bool {
+        true
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
-        let store = self.clone();
-        Box::pin(async move { store.page(&query) })
+        Box::pin(ready(self.page(&query)))
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
-        let store = self.clone();
-        Box::pin(async move {
-            let mut inboxes = lock(&store.0.inboxes);
-            inboxes.retain(|_, known| known.strong_count() > 0);
-            inboxes.insert(inbox, receiver);
-            Ok(())
-        })
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
+        let mut inboxes = lock(&self.0.inboxes);
+        inboxes.retain(|_, known| known.strong_count() > 0);
+        inboxes.insert(inbox, receiver);
+        Box::pin(ready(Ok(())))
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
     }
 
-    fn probe(&self, _: Way) -> Answer<Pulse> {
-        Box::pin(async { Ok(Pulse { opened: 1 }) })
+    fn probe(&self, _: Connection) -> Answer<Pulse> {
+        Box::pin(ready(Ok(Pulse { opened: 1 })))
     }
 
-    fn is_open(&self, _: Way) -> bool {
+    fn is_open(&self, _: Connection) -> bool {
         true
     }
 }

@@ -200,7 +200,7 @@ impl Ticket {
     }
 
     async fn ask(&self, locks: &Locks, op: Op) -> Result<Body, StoreError> {
-        let reply = locks.handle.answer(locks.handle.store.apply(self.name.clone(), op)).await?;
+        let reply = locks.handle.ask(&locks.handle.store, self.name.clone(), op).await?;
         Ok(reply.body)
     }
 

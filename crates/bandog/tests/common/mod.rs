@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use bandog::ledger::Limits;
 use bandog::op::{Body, Op, RecordView, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
+use bandog::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store};
 use bandog::{LockName, Locks, LocksBuilder, MemoryStore, VirtualClock};
 use bandog_core::holder::InboxId;
+use bandog_core::store::Ask;
 use bandog_core::time::LeaseTime;
 use tokio::sync::Notify;
 
@@ -65,7 +66,7 @@ impl World {
     /// The store answers later, as one behind a network does.
     pub(crate) fn far() -> Self {
         let near = Self::near();
-        Self { far: Some(Far::new(near.store.clone())), ..near }
+        Self { far: Some(Far { clock: Some(near.clock.clone()), ..Far::new(near.store.clone()) }), ..near }
     }
 
     pub(crate) fn both() -> [Self; 2] {
@@ -156,12 +157,16 @@ pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     panic!("never: {what}");
 }
 
-/// The memory store behind a network: no answer within the first poll, everything else on the keeper's lane.
+/// The memory store behind a network: calls are answered later, but for those of the renewal thread.
 #[derive(Clone)]
 pub(crate) struct Far {
     inner: Arc<dyn Store>,
     pub(crate) log: Arc<Mutex<Vec<(ThreadId, LockName, Op)>>>,
-    /// How many batches were sent.
+    /// Whose time stands still while a call is on its way.
+    clock: Option<VirtualClock>,
+    /// Whether it is the handle of the renewal thread.
+    renews: bool,
+    /// How often the renewal thread sent something.
     pub(crate) batches: Arc<AtomicUsize>,
     pub(crate) capabilities: Capabilities,
     /// No probe is answered while it is set.
@@ -175,6 +180,8 @@ impl Far {
         Self {
             inner: Arc::new(store),
             log: Arc::default(),
+            clock: None,
+            renews: false,
             batches: Arc::default(),
             capabilities: Capabilities::FULL,
             deaf: Arc::default(),
@@ -201,26 +208,29 @@ impl Store for Far {
         self.inner.time()
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.note(&name, &op);
-        let inner = Arc::clone(&self.inner);
-        Box::pin(async move {
+    fn submit(&self, calls: Vec<Call>) {
+        calls.iter().for_each(|call| self.note(&call.name, &call.op));
+        if self.renews {
+            self.batches.fetch_add(1, Ordering::SeqCst);
+            return self.inner.submit(calls);
+        }
+        let (inner, busy) = (Arc::clone(&self.inner), self.clock.as_ref().map(VirtualClock::busy));
+        drop(tokio::spawn(async move {
             tokio::task::yield_now().await;
-            inner.apply(name, op).await
-        })
+            inner.submit(calls);
+            drop(busy);
+        }));
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        calls.iter().for_each(|(name, op)| self.note(name, op));
-        self.batches.fetch_add(1, Ordering::SeqCst);
-        self.inner.batch(calls)
+    fn sends_at_once(&self) -> bool {
+        false
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
         self.inner.list(query)
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         let inner = Arc::clone(&self.inner);
         match self.subscribes.lock().unwrap().clone() {
             None => inner.listen(inbox, receiver),
@@ -231,19 +241,19 @@ impl Store for Far {
         }
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
-        Arc::new(self.clone())
+    fn connection(&self) -> Arc<dyn Store> {
+        Arc::new(Self { renews: true, ..self.clone() })
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
         if self.deaf.load(Ordering::SeqCst) {
             return Box::pin(std::future::pending());
         }
-        self.inner.probe(way)
+        self.inner.probe(connection)
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        self.inner.is_open(way)
+    fn is_open(&self, connection: Connection) -> bool {
+        self.inner.is_open(connection)
     }
 }
 

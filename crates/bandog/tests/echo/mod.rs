@@ -5,10 +5,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
-use bandog::op::{News, Op, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Push, Store, Way};
+use bandog::op::{News, Reply};
+use bandog::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Push, Receiver, Store};
 use bandog::{LockName, Locks, MemoryStore};
 use bandog_core::holder::InboxId;
+use bandog_core::store::StoreError;
 use bandog_core::time::LeaseTime;
 
 #[derive(Clone, Default)]
@@ -19,7 +20,7 @@ pub(crate) struct Echo {
 
 /// Stands between the store and an inbox, and remembers the grants.
 struct Ear {
-    inbox: Weak<dyn Inbox>,
+    inbox: Weak<dyn Receiver>,
     grants: Mutex<Vec<Push>>,
 }
 
@@ -40,7 +41,9 @@ impl Echo {
     }
 }
 
-impl Inbox for Ear {
+impl Receiver for Ear {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         if matches!(push.news, News::Granted { .. }) {
             self.grants.lock().unwrap().push(push.clone());
@@ -62,35 +65,35 @@ impl Store for Echo {
         self.store.time()
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.store.apply(name, op)
+    fn submit(&self, calls: Vec<Call>) {
+        self.store.submit(calls);
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.store.batch(calls)
+    fn sends_at_once(&self) -> bool {
+        self.store.sends_at_once()
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
         self.store.list(query)
     }
 
-    fn listen(&self, id: InboxId, inbox: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, id: InboxId, inbox: Weak<dyn Receiver>) -> Answer<()> {
         let ear = Arc::new(Ear { inbox, grants: Mutex::default() });
         self.ears.lock().unwrap().push(Arc::clone(&ear));
-        let ear: Weak<dyn Inbox> = Arc::downgrade(&(ear as Arc<dyn Inbox>));
+        let ear: Weak<dyn Receiver> = Arc::downgrade(&(ear as Arc<dyn Receiver>));
         self.store.listen(id, ear)
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
-        self.store.probe(way)
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
+        self.store.probe(connection)
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        self.store.is_open(way)
+    fn is_open(&self, connection: Connection) -> bool {
+        self.store.is_open(connection)
     }
 }
 

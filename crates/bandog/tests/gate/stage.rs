@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog::op::{Body, Op, Reply};
+use bandog::store::Ask;
 use bandog::store::Store;
 use bandog::{LockName, Locks, MemoryStore, VirtualClock};
 

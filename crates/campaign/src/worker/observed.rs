@@ -7,9 +7,8 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use bandog_core::holder::InboxId;
-use bandog_core::name::LockName;
 use bandog_core::op::{Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
+use bandog_core::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store, StoreError};
 use bandog_core::time::LeaseTime;
 
 /// What is noted of calls.
@@ -39,39 +38,35 @@ impl<N> Observed<N> {
 }
 
 impl<N: Notebook> Store for Observed<N> {
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
+    fn submit(&self, calls: Vec<Call>) {
         self.notes.trip();
-        let (mark, notes) = (self.notes.sent(&op), Arc::clone(&self.notes));
-        let answer = self.store.apply(name, op);
-        Box::pin(async move { answer.await.inspect(|reply| notes.answered(mark, reply)) })
-    }
-
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.notes.trip();
-        let marks: Vec<N::Mark> = calls.iter().map(|(_, op)| self.notes.sent(op)).collect();
-        let (answers, notes) = (self.store.batch(calls), Arc::clone(&self.notes));
-        Box::pin(async move {
-            let answers = answers.await;
-            for (mark, answer) in marks.into_iter().zip(&answers) {
+        let observed = |call: Call| {
+            let (mark, notes) = (self.notes.sent(&call.op), Arc::clone(&self.notes));
+            let look = move |answer: &Result<Reply, StoreError>| {
                 if let Ok(reply) = answer {
                     notes.answered(mark, reply);
                 }
-            }
-            answers
-        })
+            };
+            Call { reply: call.reply.inspect(look), ..call }
+        };
+        self.store.submit(calls.into_iter().map(observed).collect());
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
-        Arc::new(Self { store: self.store.lane(), notes: Arc::clone(&self.notes) })
+    fn sends_at_once(&self) -> bool {
+        self.store.sends_at_once()
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
+    fn connection(&self) -> Arc<dyn Store> {
+        Arc::new(Self { store: self.store.connection(), notes: Arc::clone(&self.notes) })
+    }
+
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
         self.notes.trip();
-        self.store.probe(way)
+        self.store.probe(connection)
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        self.store.is_open(way)
+    fn is_open(&self, connection: Connection) -> bool {
+        self.store.is_open(connection)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -86,7 +81,7 @@ impl<N: Notebook> Store for Observed<N> {
         self.store.list(query)
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         self.store.listen(inbox, receiver)
     }
 }

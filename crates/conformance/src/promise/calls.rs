@@ -1,10 +1,15 @@
 //! How a store is called: singly, in batches, through lanes; and what it says about itself.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bandog_core::holder::HolderId;
-use bandog_core::op::{Body, Claim, Op, Patience, Release, Renew, Renewal, Target, Verdict};
-use bandog_core::store::{Capabilities, Listing, Outcome, StoreErrorKind, Way};
+use bandog_core::name::LockName;
+use bandog_core::op::{Body, Claim, Op, Patience, Release, Renew, Renewal, Reply, Target, Verdict};
+use bandog_core::store::{
+    Ask, Call, Capabilities, Connection, Listing, Outcome, Push, Receiver, ReplyTo, Store, StoreError, StoreErrorKind,
+};
 
 use crate::bench::{Bench, BoxFuture, Need, Proof, Skip};
 use crate::run::together;
@@ -91,6 +96,7 @@ pub async fn many_renewals_equal_single_ones(bench: &Bench) -> Proof {
 
 /// A batch of nothing is answered with nothing.
 pub async fn an_empty_batch_is_answered(bench: &Bench) -> Proof {
+    bench.store.submit(Vec::new());
     assert!(bench.store.batch(Vec::new()).await.is_empty());
     Ok(())
 }
@@ -98,11 +104,11 @@ pub async fn an_empty_batch_is_answered(bench: &Bench) -> Proof {
 /// Two lanes lead to the same records.
 pub async fn two_lanes_see_one_record(bench: &Bench) -> Proof {
     let [mut ann, mut bob] = bench.cast("lanes").await;
-    ann.store = bench.store.lane();
-    bob.store = ann.store.lane();
+    ann.store = bench.store.connection();
+    bob.store = ann.store.connection();
     let hold = ann.holds(ann.ask()).await;
     bob.finds_busy(bob.ask_now()).await;
-    ann.store = bench.store.lane();
+    ann.store = bench.store.connection();
     assert!(ann.still_holds(hold.id()).await);
     ann.releases(hold.id()).await;
     bob.holds(bob.ask_now()).await;
@@ -113,7 +119,7 @@ pub async fn two_lanes_see_one_record(bench: &Bench) -> Proof {
 pub async fn pushes_cross_lanes(bench: &Bench) -> Proof {
     bench.needs(&[Need::Queue])?;
     let [mut ann, mut bob] = bench.cast("cross").await;
-    (ann.store, bob.store) = (bench.store.lane(), bench.store.lane());
+    (ann.store, bob.store) = (bench.store.connection(), bench.store.connection());
     let hold = ann.holds(ann.ask()).await;
     let place = bob.waits(bob.ask()).await;
     ann.releases(hold.id()).await;
@@ -121,11 +127,11 @@ pub async fn pushes_cross_lanes(bench: &Bench) -> Proof {
     Ok(())
 }
 
-/// Calls on one lane take effect in the order in which they were first polled: fair claims in any case.
+/// Calls on one handle take effect in the order in which they were submitted: fair claims in any case.
 pub async fn a_lane_keeps_the_order(bench: &Bench) -> Proof {
     bench.needs(&[Need::Queue])?;
     let [mut ann] = bench.cast("order").await;
-    ann.store = bench.store.lane();
+    ann.store = bench.store.connection();
     let ann = &ann;
     let claim =
         || -> BoxFuture<'_, Verdict> { Box::pin(async move { ann.claim(&Claim { fair: true, ..ann.ask() }).await.0 }) };
@@ -139,12 +145,73 @@ pub async fn a_lane_keeps_the_order(bench: &Bench) -> Proof {
     Ok(())
 }
 
-/// Nothing is sent before somebody polls.
-pub async fn nothing_is_sent_unpolled(bench: &Bench) -> Proof {
-    let [ann, bob] = bench.cast("unpolled").await;
-    drop(ann.store.apply(ann.name.clone(), Op::Acquire(ann.ask())));
-    drop(ann.store.batch(vec![(ann.name.clone(), Op::Acquire(ann.ask()))]));
-    bob.holds(bob.ask_now()).await;
+/// A call takes effect whether or not anybody waits for its answer, and before the next call of the same handle.
+pub async fn a_call_outlives_whoever_made_it(bench: &Bench) -> Proof {
+    let [ann] = bench.cast("outlives").await;
+    let claim = ann.ask();
+    drop(ann.store.apply(ann.name.clone(), Op::Acquire(claim.clone())));
+    assert!(ann.still_holds(claim.id).await);
+    Ok(())
+}
+
+/// Counts the answers to each call. While it is told the first, it makes another call.
+struct Counter {
+    store: Arc<dyn Store>,
+    name: LockName,
+    answers: Mutex<BTreeMap<u64, u32>>,
+    itself: Weak<Self>,
+}
+
+impl Receiver for Counter {
+    fn answered(&self, name: &LockName, id: u64, answer: Result<Reply, StoreError>) {
+        let as_asked = *name == self.name && answer.is_ok();
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        *answers.entry(id).or_default() += if as_asked { 1 } else { WRONG };
+        drop(answers);
+        if id == 0 {
+            self.submit(&[LATER]);
+        }
+    }
+
+    fn deliver(&self, _: Push) {}
+
+    fn connected(&self, _: bool) {}
+}
+
+/// The id of the call that is made from within an answer.
+const LATER: u64 = 1_000;
+
+/// What an answer counts that is wrong.
+const WRONG: u32 = 1_000;
+
+impl Counter {
+    fn submit(&self, ids: &[u64]) {
+        let Some(receiver) = self.itself.upgrade() else { return };
+        let call = |id: &u64| {
+            let reply = ReplyTo::new(Arc::clone(&receiver) as Arc<dyn Receiver>, self.name.clone(), *id);
+            Call { name: self.name.clone(), op: Op::Tend, unattended: false, reply }
+        };
+        self.store.submit(ids.iter().map(call).collect());
+    }
+}
+
+/// Each call has exactly one answer, and whoever is told it may make the next call right there.
+pub async fn each_call_is_answered_once(bench: &Bench) -> Proof {
+    let [ann] = bench.cast("once").await;
+    let (store, name) = (bench.store.connection(), ann.name.clone());
+    let counter =
+        Arc::new_cyclic(|itself| Counter { store, name, answers: Mutex::default(), itself: Weak::clone(itself) });
+    let ids: Vec<u64> = (0..u64::from(bench.crowd().min(100))).collect();
+    counter.submit(&ids[..1]);
+    counter.submit(&ids[1..]);
+    let answers = || counter.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let turn = async || counter.store.apply(ann.name.clone(), Op::Tend).await.unwrap_or_else(|error| panic!("{error}"));
+    while answers().len() <= ids.len() {
+        turn().await;
+    }
+    // Behind all of them: what came twice is there.
+    turn().await;
+    assert!(answers().values().all(|count| *count == 1), "{:?}", answers());
     Ok(())
 }
 
@@ -159,7 +226,7 @@ pub async fn the_clock_follows_the_answers(bench: &Bench) -> Proof {
 
 /// A store says what it is, and every lane says the same.
 pub async fn capabilities_are_the_same_on_every_lane(bench: &Bench) -> Proof {
-    let lane = bench.store.lane();
+    let lane = bench.store.connection();
     assert_eq!(bench.store.capabilities(), lane.capabilities());
     assert!(!bench.store.to_string().is_empty());
     Ok(())
@@ -188,10 +255,10 @@ pub async fn what_is_denied_is_refused(bench: &Bench) -> Proof {
     Ok(())
 }
 
-/// A store that says it needs no I/O answers within the first poll.
+/// A store that says it needs no I/O answers while the call is submitted.
 pub async fn in_process_answers_at_once(bench: &Bench) -> Proof {
     let Capabilities { in_process: true, .. } = bench.store.capabilities() else {
-        return Err(Skip("the store does not answer within a poll"));
+        return Err(Skip("the store does not answer while a call is submitted"));
     };
     let [ann] = bench.cast("in-process").await;
     let mut answer = ann.store.apply(ann.name.clone(), Op::Acquire(ann.ask()));
@@ -203,12 +270,13 @@ pub async fn in_process_answers_at_once(bench: &Bench) -> Proof {
 /// Every handle answers when it is asked for nothing but an answer, on the connection that it has.
 pub async fn probes_are_answered_on_every_way(bench: &Bench) -> Proof {
     let [_listens] = bench.cast("probe").await;
-    for store in [bench.store.lane(), bench.store.lane()] {
-        for way in [Way::Calls, Way::News] {
-            let probe = async || store.probe(way).await.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+    for store in [bench.store.connection(), bench.store.connection()] {
+        for connection in [Connection::Calls, Connection::News] {
+            let probe =
+                async || store.probe(connection).await.unwrap_or_else(|error| panic!("{connection:?}: {error}"));
             let first = probe().await;
-            assert!(first.opened > 0, "{way:?}: {first:?}");
-            assert_eq!(probe().await, first, "{way:?}: nothing broke in between");
+            assert!(first.opened > 0, "{connection:?}: {first:?}");
+            assert_eq!(probe().await, first, "{connection:?}: nothing broke in between");
         }
     }
     Ok(())

@@ -88,7 +88,7 @@ pub async fn a_renewal_and_a_claim_at_a_lease_end_never_both_hold(bench: &Bench)
         let mut pairs = Vec::new();
         for _ in 0..8 {
             let [ann, mut bob] = bench.cast("meet").await;
-            bob.store = bench.store.lane();
+            bob.store = bench.store.connection();
             pairs.push((ann, bob));
         }
         let mut holds = Vec::new();

@@ -5,8 +5,10 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 
 use bandog_core::name::LockName;
+use bandog_core::op::Reply;
 use bandog_core::op::{Claim, News, Op};
-use bandog_core::store::{Inbox, Push, Store};
+use bandog_core::store::StoreError;
+use bandog_core::store::{Ask, Push, Receiver, Store};
 
 use crate::bench::{Bench, Need, Proof, Skip};
 
@@ -91,7 +93,9 @@ struct Curious {
     answered: AtomicBool,
 }
 
-impl Inbox for Curious {
+impl Receiver for Curious {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         let name: LockName = push.name;
         let mut call = self.store.apply(name, Op::Inspect);
@@ -110,9 +114,9 @@ pub async fn an_inbox_may_call_back(bench: &Bench) -> Proof {
     }
     let [ann] = bench.cast("back").await;
     let bob = bench.deaf_actor(&ann.name).await;
-    let curious = Arc::new(Curious { store: bench.store.lane(), answered: AtomicBool::new(false) });
-    let inbox: Arc<dyn Inbox> = curious.clone();
-    let receiver: Weak<dyn Inbox> = Arc::downgrade(&inbox);
+    let curious = Arc::new(Curious { store: bench.store.connection(), answered: AtomicBool::new(false) });
+    let inbox: Arc<dyn Receiver> = curious.clone();
+    let receiver: Weak<dyn Receiver> = Arc::downgrade(&inbox);
     bench.store.listen(bob.client.inbox(), receiver).await.expect("a listener");
     let hold = ann.holds(ann.ask()).await;
     bob.waits(bob.ask()).await;

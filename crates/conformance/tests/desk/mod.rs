@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::future::{poll_fn, ready};
+use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use bandog_conformance::bench::BoxFuture;
@@ -16,7 +16,7 @@ use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Reply};
 use bandog_core::pattern::Pattern;
 use bandog_core::store::{
-    Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Push, Store, StoreError, StoreErrorKind, Way,
+    Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Push, Receiver, Store, StoreError, StoreErrorKind,
 };
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 
@@ -73,13 +73,13 @@ pub(crate) trait Twist: Send + Sync + 'static {
     fn tends(&self) -> bool {
         true
     }
-    fn is_eager(&self) -> bool {
+    fn answers_inside(&self) -> bool {
         false
     }
     fn is_slow(&self) -> bool {
         false
     }
-    fn probe(&self, _: Way) -> Result<Pulse, StoreError> {
+    fn probe(&self, _: Connection) -> Result<Pulse, StoreError> {
         Ok(Pulse { opened: 1 })
     }
     fn delivers_inside(&self) -> bool {
@@ -95,7 +95,7 @@ pub(crate) struct Desk {
     pub(crate) clock: Arc<Clock>,
     pub(crate) twist: Arc<dyn Twist>,
     records: Mutex<Records>,
-    inboxes: Mutex<HashMap<InboxId, Weak<dyn Inbox>>>,
+    inboxes: Mutex<HashMap<InboxId, Weak<dyn Receiver>>>,
 }
 
 pub(crate) struct Handle(pub(crate) Arc<Desk>);
@@ -137,18 +137,45 @@ impl Desk {
     }
 
     fn call(&self, name: &LockName, op: &Op) -> Reply {
+        self.call_and(name, op, |reply| reply)
+    }
+
+    fn call_and<R>(&self, name: &LockName, op: &Op, then: impl FnOnce(Reply) -> R) -> R {
         let now = self.clock.now();
         // A desk serves one thread: a lock that is taken would never be free.
         let mut records = self.records.try_lock().expect("a call within a call");
         let applied = self.twist.apply(self, &mut records, now, name.clone(), op);
-        let _held = self.twist.delivers_inside().then_some(records);
+        let held = Some(records).filter(|_| self.twist.delivers_inside() || self.twist.answers_inside());
+        let held = if self.twist.delivers_inside() { held } else { held.filter(|_| applied.effects.is_empty()) };
         for effect in applied.effects {
             let inbox = self.inboxes.lock().unwrap().get(&effect.inbox).and_then(Weak::upgrade);
             if let Some(inbox) = inbox {
                 inbox.deliver(Push { name: name.clone(), run: now.run, news: effect.news });
             }
         }
-        applied.reply
+        let held = held.filter(|_| self.twist.answers_inside());
+        let result = then(applied.reply);
+        drop(held);
+        result
+    }
+
+    fn submit(self: &Arc<Self>, mut calls: Vec<Call>) {
+        if calls.len() == 1 {
+            let Some(Call { name, op, reply, .. }) = calls.pop() else { return };
+            if !self.twist.is_slow() {
+                return self.call_and(&name, &op, |answer| reply.send(Ok(answer)));
+            }
+            let desk = Arc::clone(self);
+            drop(thread::spawn(move || {
+                thread::sleep(Duration::from_millis(1));
+                reply.send(Ok(desk.call(&name, &op)));
+            }));
+            return;
+        }
+        let replies = calls.iter().map(|call| Ok(self.call(&call.name, &call.op))).collect();
+        for (call, reply) in calls.into_iter().zip(self.twist.batch(replies)) {
+            call.reply.send(reply);
+        }
     }
 
     fn page(&self, query: &Listing) -> Result<Page, StoreError> {
@@ -174,16 +201,6 @@ impl Desk {
     }
 }
 
-/// Not ready at the first poll.
-async fn pause() {
-    let mut polled = false;
-    poll_fn(|context| {
-        context.waker().wake_by_ref();
-        if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-}
-
 impl Store for Handle {
     fn capabilities(&self) -> Capabilities {
         self.0.twist.capabilities()
@@ -193,23 +210,12 @@ impl Store for Handle {
         self.0.twist.time(self.0.clock.now().lease)
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        let desk = Arc::clone(&self.0);
-        let early = desk.twist.is_eager().then(|| desk.call(&name, &op));
-        Box::pin(async move {
-            if desk.twist.is_slow() {
-                pause().await;
-            }
-            Ok(early.unwrap_or_else(|| desk.call(&name, &op)))
-        })
+    fn submit(&self, calls: Vec<Call>) {
+        self.0.submit(calls);
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        let desk = Arc::clone(&self.0);
-        Box::pin(async move {
-            let replies = calls.iter().map(|(name, op)| Ok(desk.call(name, op))).collect();
-            desk.twist.batch(replies)
-        })
+    fn sends_at_once(&self) -> bool {
+        true
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
@@ -217,24 +223,21 @@ impl Store for Handle {
         Box::pin(async move { desk.page(&query) })
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
-        let desk = Arc::clone(&self.0);
-        Box::pin(async move {
-            desk.inboxes.lock().unwrap().insert(inbox, receiver);
-            Ok(())
-        })
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
+        self.0.inboxes.lock().unwrap().insert(inbox, receiver);
+        Box::pin(ready(Ok(())))
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         self.0.twist.lane(&self.0)
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
         let desk = Arc::clone(&self.0);
-        Box::pin(async move { desk.twist.probe(way) })
+        Box::pin(async move { desk.twist.probe(connection) })
     }
 
-    fn is_open(&self, _: Way) -> bool {
+    fn is_open(&self, _: Connection) -> bool {
         true
     }
 }

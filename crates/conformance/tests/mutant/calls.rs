@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bandog_core::ledger::{Applied, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, RecordView, Reply};
-use bandog_core::store::{Capabilities, Listing, Page, Pulse, Store, StoreError, Way};
+use bandog_core::store::{Capabilities, Connection, Listing, Page, Pulse, Store, StoreError};
 use bandog_core::time::{LeaseTime, Now};
 
 use super::Mutant;
@@ -48,8 +48,8 @@ mutant!(Unsettled {
         false
     }
 });
-mutant!(Eager {
-    fn is_eager(&self) -> bool {
+mutant!(Within {
+    fn answers_inside(&self) -> bool {
         true
     }
 });
@@ -69,9 +69,9 @@ mutant!(Backwards {
         replies
     }
 });
-mutant!(Talkative {
+mutant!(Silent {
     fn batch(&self, mut replies: Vec<Result<Reply, StoreError>>) -> Vec<Result<Reply, StoreError>> {
-        replies.push(Err(StoreError::unknown("nobody asked")));
+        replies.pop().expect("at least one call");
         replies
     }
 });
@@ -106,14 +106,14 @@ mutant!(Changeable {
 });
 
 mutant!(Mute {
-    fn probe(&self, way: Way) -> Result<Pulse, StoreError> {
-        if way == Way::News { Err(StoreError::unknown("nobody hears")) } else { Ok(Pulse { opened: 1 }) }
+    fn probe(&self, connection: Connection) -> Result<Pulse, StoreError> {
+        if connection == Connection::News { Err(StoreError::unknown("nobody hears")) } else { Ok(Pulse { opened: 1 }) }
     }
 });
 struct Wasteful(AtomicU64);
 
 impl Twist for Wasteful {
-    fn probe(&self, _: Way) -> Result<Pulse, StoreError> {
+    fn probe(&self, _: Connection) -> Result<Pulse, StoreError> {
         Ok(Pulse { opened: self.0.fetch_add(1, Ordering::Relaxed) + 1 })
     }
 }
@@ -136,11 +136,11 @@ pub(crate) fn all() -> Vec<Mutant> {
         ("lists the last waiters", Arc::new(Lists(|page, _| of_each(page, |view| view.waiters.reverse())))),
         ("never ends a listing", Arc::new(Lists(|page, _| Page { next: Some(String::new()), ..page }))),
         ("leaves work over", Arc::new(Unsettled)),
-        ("sends before it is polled", Arc::new(Eager)),
+        ("holds its lock while it answers", Arc::new(Within)),
         ("has no clock", Arc::new(Timeless)),
         ("gives every lane its own records", Arc::new(Separate)),
         ("answers batches backwards", Arc::new(Backwards)),
-        ("answers batches with more than was asked", Arc::new(Talkative)),
+        ("answers batches with more than was asked", Arc::new(Silent)),
         ("says it is in process and is not", Arc::new(Slow)),
         ("lets calls overtake each other", Arc::new(Uneven(AtomicBool::new(false)))),
         ("delivers while it is locked", Arc::new(Inside)),

@@ -146,7 +146,7 @@ impl Machine {
     /// The result for a guard that has [left](Self::leave) a lock that others are still inside: whether it is held.
     #[inline]
     pub fn left(&self, now: Moment, hold_key: HoldKey) -> Released {
-        // Asked in two steps: a reason is large, and would be copied even where there is none (decision 0042).
+        // Asked in two steps: a reason is large, and would be copied even where there is none (decision 0022).
         if self.holds.get(hold_key).is_some_and(|hold| hold.is_lost(now)) {
             self.left_lost(now, hold_key)
         } else {
@@ -166,19 +166,12 @@ impl Machine {
         if self.leave(hold_key) {
             return self.left(now, hold_key);
         }
-        let connection = if listen { ConnectionKind::Claims } else { ConnectionKind::Renewals };
-        self.handle_last_release(now, hold_key, connection, listen)
+        self.handle_last_release(now, hold_key, listen)
     }
 
-    /// The same for the last guard of a hold: nobody is inside by re-entry. The release takes `connection`; with
-    /// [`AtOnce`](ConnectionKind::AtOnce) it reaches the store before any later claim on the same connection.
-    pub fn handle_last_release(
-        &mut self,
-        now: Moment,
-        hold_key: HoldKey,
-        connection: ConnectionKind,
-        listen: bool,
-    ) -> Released {
+    /// The same for the last guard of a hold: nobody is inside by re-entry.
+    pub fn handle_last_release(&mut self, now: Moment, hold_key: HoldKey, listen: bool) -> Released {
+        let connection = if listen { ConnectionKind::Claims } else { ConnectionKind::Renewals };
         let Some(hold) = self.holds.get(hold_key) else { return Released::Now(Err(Failure::Lost(LossReason::Gone))) };
         let (over, watched) = (hold.is_live() && hold.deadline() <= now, hold.watch().is_some());
         if watched {

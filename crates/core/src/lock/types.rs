@@ -393,8 +393,6 @@ pub struct Action {
 pub enum ConnectionKind {
     /// The one in the runtime of the caller.
     Claims,
-    /// The same, but written before the caller continues: the caller may keep its thread busy.
-    AtOnce,
     /// The renewal thread's own: ordered, and alive when the caller's runtime has ended.
     Renewals,
 }

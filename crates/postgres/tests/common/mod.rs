@@ -13,7 +13,8 @@ use bandog_core::ledger::Limits;
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Op, Patience, Release, Reply, Verdict};
-use bandog_core::store::{Inbox, Push, Store, StoreError};
+use bandog_core::store::Ask;
+use bandog_core::store::{Push, Receiver, Store, StoreError};
 use bandog_core::token::Stamp;
 use bandog_postgres::{PostgresConfig, PostgresStore};
 use bandog_rig::is_postgres_missing;
@@ -127,7 +128,9 @@ impl Mailbox {
     }
 }
 
-impl Inbox for Mailbox {
+impl Receiver for Mailbox {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         drop(self.0.send(Told::Push(push)));
     }
@@ -140,7 +143,7 @@ impl Inbox for Mailbox {
 /// Listens for the news of a client.
 pub(crate) async fn listen(store: &dyn Store, client: &Client) -> (Arc<Mailbox>, UnboundedReceiver<Told>) {
     let (mailbox, told) = Mailbox::new();
-    let inbox: Arc<dyn Inbox> = mailbox.clone();
+    let inbox: Arc<dyn Receiver> = mailbox.clone();
     store.listen(client.inbox(), Arc::downgrade(&inbox)).await.unwrap();
     (mailbox, told)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bandog_core::holder::InboxId;
-use bandog_core::store::{Inbox, StoreError};
+use bandog_core::store::{Receiver, StoreError};
 use bandog_core::time::Moment;
 use tokio::sync::oneshot;
 
@@ -30,7 +30,7 @@ impl Hall {
 
 #[derive(Default)]
 pub(super) struct Audience {
-    receivers: HashMap<InboxId, Weak<dyn Inbox>>,
+    receivers: HashMap<InboxId, Weak<dyn Receiver>>,
     asking: Vec<Asking>,
     /// Counts connections: what arrives late from an old one is not news.
     connection: u64,
@@ -45,7 +45,7 @@ pub(super) struct Audience {
 }
 
 impl Audience {
-    pub(super) fn enter(&mut self, inbox: InboxId, receiver: Weak<dyn Inbox>, asking: Asking) {
+    pub(super) fn enter(&mut self, inbox: InboxId, receiver: Weak<dyn Receiver>, asking: Asking) {
         self.receivers.insert(inbox, receiver);
         self.asking.push(asking);
     }
@@ -106,11 +106,11 @@ impl Audience {
     }
 
     /// The receiver of what was heard on a connection, if that is not an old one.
-    pub(super) fn receiver(&self, connection: u64, inbox: InboxId) -> Option<Arc<dyn Inbox>> {
+    pub(super) fn receiver(&self, connection: u64, inbox: InboxId) -> Option<Arc<dyn Receiver>> {
         if connection == self.connection { self.receivers.get(&inbox)?.upgrade() } else { None }
     }
 
-    pub(super) fn everybody(&self) -> Vec<Arc<dyn Inbox>> {
+    pub(super) fn everybody(&self) -> Vec<Arc<dyn Receiver>> {
         self.receivers.values().filter_map(Weak::upgrade).collect()
     }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bandog_core::holder::InboxId;
-use bandog_core::store::{Inbox, Pulse, StoreError, StoreErrorKind};
+use bandog_core::store::{Answer, Pulse, Receiver, StoreError, StoreErrorKind};
 use bandog_core::time::Moment;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -57,11 +57,15 @@ impl Inboxes {
     }
 
     /// Ready once the server has confirmed the subscription; while it cannot be reached, it is tried again.
-    pub(crate) async fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Result<(), StoreError> {
+    pub(crate) fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         let (done, told) = oneshot::channel();
         self.hall.lock().enter(inbox, receiver, done);
-        self.tell(inbox).map_err(|error| self.unheard(&error.to_string()))?;
-        told.await.unwrap_or_else(|_| Err(self.unheard("nobody listens")))
+        let begun = self.tell(inbox).map_err(|error| self.unheard(&error.to_string()));
+        let ended = self.unheard("nobody listens");
+        Box::pin(async move {
+            begun?;
+            told.await.unwrap_or(Err(ended))
+        })
     }
 
     pub(crate) fn is_open(&self) -> bool {

@@ -1,7 +1,7 @@
-//! A lane: the way of calls to the server, opened when the first one comes and opened again when it broke.
+//! A connection that calls are sent on: opened when the first one comes and opened again when it broke.
 //!
-//! Stores send through it. Invariants: commands reach the connection in the order in which they were handed in, also those
-//! that came while it was being opened; nothing is ever sent twice; no lock is held while anything waits.
+//! Stores send through it. Invariants: commands reach the server in the order in which they were handed in, also those
+//! that came while it was being opened; nothing is ever sent twice; no lock is held while anything waits or is called back.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,19 @@ use std::time::Duration;
 use bandog_core::backoff::{Backoff, Jitter};
 use bandog_core::store::{Pulse, StoreError, StoreErrorKind};
 use bandog_core::time::{Moment, RunId};
-use tokio::runtime::{Handle, Id};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::clock::{self, Written};
-use crate::keys::Echo;
+use crate::clock;
 use crate::store::Shared;
-use crate::wire::{Answers, Command, Deadline, Haste, Loose, Packed, Pending, Step};
+use crate::wire::{Answers, Broken, Deadline, IMPATIENT, Packed, Pending, Step};
 
-use super::asking::Asking;
 use super::checks::random;
-use super::classify::unreached;
+use super::classify::{cut, unreached};
 use super::link::Link;
+
+/// A connection that another runtime drives is left after so long without an answer that is owed.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
 const STALLED: u32 = 2;
@@ -51,30 +52,20 @@ enum Phase {
     },
     Opening {
         since: Moment,
-        waiting: Vec<Parcel>,
+        waiting: Vec<Waiting>,
     },
     Open(Link),
 }
 
-/// Commands that wait for the connection.
-struct Parcel {
-    commands: Packed,
-    written: Written,
-    sent: oneshot::Sender<Result<Sent, StoreError>>,
-}
+/// What is done once the connection is open, or cannot be opened.
+type Waiting = Box<dyn FnOnce(Result<Open, StoreError>) + Send>;
 
-/// Commands that are on their way.
-pub(crate) struct Sent {
-    pub(super) replies: Pending,
-    pub(super) count: usize,
-    pub(super) run: RunId,
-    pub(super) at: Moment,
-    pub(super) opening: u64,
-}
-
-enum Handed {
-    Sent(Sent),
-    Waits(oneshot::Receiver<Result<Sent, StoreError>>),
+/// The open connection of a lane.
+#[derive(Clone)]
+pub(crate) struct Open {
+    pub(crate) lane: Arc<Lane>,
+    pub(crate) link: Link,
+    opening: u64,
 }
 
 /// Answers, and what is known about them.
@@ -84,7 +75,7 @@ pub(crate) struct Answered {
     pub(crate) run: RunId,
     pub(crate) sent: Moment,
     pub(crate) received: Moment,
-    pub(super) opening: u64,
+    opening: u64,
 }
 
 impl Lane {
@@ -94,19 +85,14 @@ impl Lane {
         Arc::new(Self { shared, state: Mutex::new(state) })
     }
 
-    /// Sends commands without claims at the first poll and waits for as many answers.
+    /// Sends commands at once and waits for as many answers.
     pub(crate) async fn ask(self: &Arc<Self>, commands: Packed) -> Result<Answered, StoreError> {
-        self.ask_above(Written::WithoutClaims, commands).await
-    }
-
-    /// The same for commands that may be claims: not sent to a run that needs a higher floor.
-    pub(crate) async fn ask_above(
-        self: &Arc<Self>,
-        written: Written,
-        commands: Packed,
-    ) -> Result<Answered, StoreError> {
-        let sent = self.sent(written, commands).await?;
-        self.answers(sent).await
+        let (tell, told) = oneshot::channel();
+        self.when_open(move |open| match open {
+            Ok(open) => open.send(&commands, move |answered| drop(tell.send(answered))),
+            Err(error) => drop(tell.send(Err(error))),
+        });
+        told.await.unwrap_or_else(|_| Err(self.unsent("its connection was not opened")))
     }
 
     /// Sends commands that belong to the opening, whose answers come before the deadline or not at all.
@@ -117,24 +103,30 @@ impl Lane {
         commands: Packed,
     ) -> Result<Answers, StoreError> {
         // Its connection has a limit of its own, as long as this one.
-        let sent = self.sent(Written::WithoutClaims, commands).await?;
-        deadline.step(step, sent.replies).await.map_err(|error| unreached(&self.shared.site.config, error))
+        let open = self.open().await?;
+        let answers = deadline.step(step, open.link.start(&commands)).await;
+        answers.map_err(|error| unreached(&self.shared.site.config, error))
     }
 
-    /// Asks for nothing but an answer. Who loses patience with it leaves the connection, whichever runtime drives it: on one that the
-    /// network has forgotten nothing else would ever fail.
+    /// Asks for nothing but an answer. Who loses patience with it leaves the connection: on one that the network has forgotten nothing
+    /// else would ever fail.
     pub(crate) async fn probe(self: &Arc<Self>) -> Result<Pulse, StoreError> {
-        let sent = self.sent(Written::WithoutClaims, Command::new("PING").into()).await?;
+        let open = self.open().await?;
+        let doubt = Doubt { open: &open, since: clock::now() };
         // A refusal is an answer too.
-        Asking::new(self, None, sent).await?;
+        let answered = open.link.ping().await;
+        doubt.settle();
+        answered.map_err(|error| {
+            self.leave(open.opening);
+            cut(&self.shared.site.config, error)
+        })?;
         Ok(Pulse { opened: self.lock().opened })
     }
 
-    async fn sent(self: &Arc<Self>, written: Written, commands: Packed) -> Result<Sent, StoreError> {
-        match self.hand_in(written, commands)? {
-            Handed::Sent(sent) => Ok(sent),
-            Handed::Waits(told) => told.await.map_err(|_| self.unsent("its connection was not opened"))?,
-        }
+    async fn open(self: &Arc<Self>) -> Result<Open, StoreError> {
+        let (tell, told) = oneshot::channel();
+        self.when_open(move |open| drop(tell.send(open)));
+        told.await.unwrap_or_else(|_| Err(self.unsent("its connection was not opened")))
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -153,131 +145,112 @@ impl Lane {
         }
     }
 
-    /// Sends one command now, if there is a connection for it; it is told the connection's [echo](Link::echo).
-    pub(crate) fn send(
-        &self,
-        now: Moment,
-        written: Written,
-        haste: Haste,
-        loose: Option<&Loose>,
-        write: impl FnOnce(Option<Echo>, &mut Vec<u8>),
-    ) -> Option<Sent> {
-        let (link, opening) = self.lock().link()?;
-        self.check(written).ok()?;
-        let write = |out: &mut Vec<u8>| write(link.echo, out);
-        let replies = match loose {
-            Some(loose) => link.start_loose(loose, write),
-            None => link.start_one(haste, write),
-        };
-        Some(Sent { replies, count: 1, run: link.run, at: now, opening })
-    }
-
-    /// Waits for the answers to what was sent.
-    pub(crate) fn answers(&self, sent: Sent) -> Asking<'_> {
-        Asking::new(self, Handle::try_current().ok().map(|here| here.id()), sent)
-    }
-
-    // Its answers never come while that runtime stands still, though nothing broke. Our own is not standing still.
-    pub(super) fn doubt(&self, here: Option<Id>, opening: u64) {
+    /// Does something with the connection: now if it is open, or when it has been opened. What was handed in first is done first.
+    pub(crate) fn when_open(self: &Arc<Self>, then: impl FnOnce(Result<Open, StoreError>) + Send + 'static) {
+        let now = clock::now();
         let mut state = self.lock();
-        if let Phase::Open(link) = &state.phase
-            && state.opening == opening
-            && Some(link.home) != here
-        {
-            state.phase = Phase::Closed;
-        }
-    }
-
-    /// Leaves the server that gave this answer: the next call connects anew, perhaps to another one.
-    pub(crate) fn leave(&self, answered: &Answered) {
-        self.part(answered.opening);
-    }
-
-    fn hand_in(self: &Arc<Self>, written: Written, commands: Packed) -> Result<Handed, StoreError> {
-        let mut state = self.lock();
+        self.leave_if_stalled(&mut state, now);
         if let Some((link, opening)) = state.link() {
             drop(state);
-            self.check(written)?;
-            return Ok(Handed::Sent(start(&link, opening, &commands)));
+            return then(Ok(Open { lane: Arc::clone(self), link, opening }));
         }
-        let now = clock::now();
         if let Phase::Resting { since, until, why } = &state.phase
             && now < *until
             && !self.shared.site.was_reached_since(*since)
         {
-            return Err(why.clone());
+            let why = why.clone();
+            drop(state);
+            return then(Err(why));
         }
         let stalled = self.shared.site.config.connect_timeout.saturating_mul(STALLED);
-        let (sent, told) = oneshot::channel();
-        let parcel = Parcel { commands, written, sent };
         match &mut state.phase {
-            Phase::Opening { since, waiting } if now.since(*since) < stalled => waiting.push(parcel),
+            Phase::Opening { since, waiting } if now.since(*since) < stalled => waiting.push(Box::new(then)),
             _ => {
-                let runtime = Handle::try_current().map_err(|_| self.unsent("a connection needs a tokio runtime"))?;
-                let opening = self.begin(&mut state, now, parcel);
+                let Ok(runtime) = Handle::try_current() else {
+                    drop(state);
+                    return then(Err(self.unsent("a connection needs a tokio runtime")));
+                };
+                let opening = self.begin(&mut state, now, Box::new(then));
                 drop(state);
                 // Unlocked: a runtime that has ended drops the opening at once, which then tells everybody.
                 drop(runtime.spawn(opening.open()));
             }
         }
-        Ok(Handed::Waits(told))
+    }
+
+    /// Leaves a connection that has been silent for long while answers are owed, if another runtime drives it: that may stand still. Our
+    /// own does not.
+    fn leave_if_stalled(&self, state: &mut State, now: Moment) {
+        if let Phase::Open(link) = &state.phase
+            && link.is_silent(now, SILENT)
+            && Handle::try_current().is_ok_and(|here| here.id() != link.home)
+        {
+            state.phase = Phase::Closed;
+        }
+    }
+
+    /// Leaves the connection of that opening: the next call connects anew, perhaps to another server.
+    pub(crate) fn leave(&self, opening: u64) {
+        let mut state = self.lock();
+        if state.opening == opening && matches!(state.phase, Phase::Open(_)) {
+            state.phase = Phase::Closed;
+        }
     }
 
     /// Begins to open, for the runtime of whoever asks. Those who wait already stay in front.
-    fn begin(self: &Arc<Self>, state: &mut State, now: Moment, parcel: Parcel) -> Opening {
+    fn begin(self: &Arc<Self>, state: &mut State, now: Moment, then: Waiting) -> Opening {
         let mut waiting = match std::mem::replace(&mut state.phase, Phase::Closed) {
             Phase::Opening { waiting, .. } => waiting,
             _ => Vec::new(),
         };
-        waiting.push(parcel);
+        waiting.push(then);
         state.phase = Phase::Opening { since: now, waiting };
         state.opening += 1;
         Opening { lane: Arc::clone(self), number: state.opening }
     }
 
-    fn opened(&self, opening: u64, opened: Result<Link, StoreError>) {
-        let mut state = self.lock();
-        // Somebody else took over, or this is told already.
-        if state.opening != opening || !matches!(state.phase, Phase::Opening { .. }) {
-            return;
-        }
-        let Phase::Opening { waiting, .. } = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
-        let begun: Vec<_> = match opened {
-            Ok(link) => {
-                state.failures = 0;
-                state.opened += 1;
-                let begin = |parcel: Parcel| {
-                    let sent = self.check(parcel.written).map(|()| start(&link, opening, &parcel.commands));
-                    (parcel.sent, sent)
-                };
-                let begun = waiting.into_iter().map(begin).collect();
-                state.phase = Phase::Open(link);
-                begun
-            }
+    fn opened(self: &Arc<Self>, opening: u64, opened: Result<Link, StoreError>) {
+        let link = match opened {
+            Ok(link) => link,
             Err(why) => {
                 tracing::debug!(error = %why, "a connection could not be opened");
-                state.rest(why.clone());
-                waiting.into_iter().map(|parcel| (parcel.sent, Err(why.clone()))).collect()
+                let waiting = self.with_opening(opening, |state, waiting| {
+                    state.rest(why.clone());
+                    waiting
+                });
+                return waiting.into_iter().flatten().for_each(|then| then(Err(why.clone())));
             }
         };
-        drop(state);
-        // Whoever has gone meanwhile is not sent for.
-        begun.into_iter().for_each(|(waiting, sent)| drop(waiting.send(sent)));
-    }
-
-    /// Refuses what was written for the run before, without the floor that its claims need now.
-    fn check(&self, written: Written) -> Result<(), StoreError> {
-        match self.shared.site.clock.suits(written, clock::now) {
-            true => Ok(()),
-            false => Err(self.unsent("it has begun a new run, whose clock is behind; it is asked anew")),
+        let mut is_new = true;
+        // Whoever comes meanwhile waits behind those who came before.
+        loop {
+            let waiting = self.with_opening(opening, |state, waiting| {
+                state.opened += u64::from(std::mem::take(&mut is_new));
+                if waiting.is_empty() {
+                    state.failures = 0;
+                    state.phase = Phase::Open(link.clone());
+                }
+                waiting
+            });
+            match waiting {
+                Some(waiting) if !waiting.is_empty() => {
+                    let open = || Open { lane: Arc::clone(self), link: link.clone(), opening };
+                    waiting.into_iter().for_each(|then| then(Ok(open())));
+                }
+                _ => return,
+            }
         }
     }
 
-    pub(super) fn part(&self, opening: u64) {
+    /// Takes those who wait for this opening, if it goes on: somebody else may have taken over.
+    fn with_opening<R>(&self, opening: u64, then: impl FnOnce(&mut State, Vec<Waiting>) -> R) -> Option<R> {
         let mut state = self.lock();
-        if state.opening == opening && matches!(state.phase, Phase::Open(_)) {
-            state.phase = Phase::Closed;
+        if state.opening != opening {
+            return None;
         }
+        let Phase::Opening { waiting, .. } = &mut state.phase else { return None };
+        let waiting = std::mem::take(waiting);
+        Some(then(&mut state, waiting))
     }
 
     fn unsent(&self, why: &str) -> StoreError {
@@ -307,9 +280,74 @@ impl State {
     }
 }
 
-fn start(link: &Link, opening: u64, commands: &Packed) -> Sent {
-    let (at, run) = (clock::now(), link.run);
-    Sent { replies: link.start(commands), count: commands.count(), run, at, opening }
+impl Open {
+    /// Sends commands; the answers come to the task that reads them.
+    pub(crate) fn send(self, commands: &Packed, then: impl FnOnce(Result<Answered, StoreError>) + Send + 'static) {
+        let (sent, count) = (clock::now(), commands.count());
+        self.link.start(commands).then(self.answered(sent, count, then));
+    }
+
+    /// Sends what was made of one command, and is under way since `sent`.
+    pub(crate) fn sent(
+        self,
+        sent: Moment,
+        pending: Pending,
+        then: impl FnOnce(Result<Answered, StoreError>) + Send + 'static,
+    ) {
+        pending.then(self.answered(sent, 1, then));
+    }
+
+    /// What is to be done with so many answers to what was sent.
+    fn answered(
+        self,
+        sent: Moment,
+        count: usize,
+        then: impl FnOnce(Result<Answered, StoreError>) + Send + 'static,
+    ) -> impl FnOnce(Result<Answers, Broken>) + Send + 'static {
+        let Self { lane, link, opening } = self;
+        let run = link.run;
+        move |answers| {
+            then(match answers {
+                Ok(answers) if answers.as_slice().len() == count => {
+                    Ok(Answered { answers, run, sent, received: clock::now(), opening })
+                }
+                Ok(_) => {
+                    Err(StoreError::unknown(format!("{} answered less than it was asked", lane.shared.site.config)))
+                }
+                Err(error) => {
+                    lane.leave(opening);
+                    Err(cut(&lane.shared.site.config, error))
+                }
+            });
+        }
+    }
+}
+
+impl Answered {
+    /// Leaves the server that gave this answer.
+    pub(crate) fn leave(&self, lane: &Lane) {
+        lane.leave(self.opening);
+    }
+}
+
+/// A probe under way. Dropped by whoever lost patience, it leaves the connection.
+struct Doubt<'a> {
+    open: &'a Open,
+    since: Moment,
+}
+
+impl Doubt<'_> {
+    fn settle(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Doubt<'_> {
+    fn drop(&mut self) {
+        if clock::now().since(self.since) > IMPATIENT {
+            self.open.lane.leave(self.open.opening);
+        }
+    }
 }
 
 /// An opening under way. Dropped with its runtime, it leaves the lane closed and those who wait answered.

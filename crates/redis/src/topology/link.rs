@@ -3,6 +3,7 @@
 //! The [wire](crate::wire) beneath runs on the runtime that opened it; a link knows when that, or the server, is gone.
 
 use std::fmt;
+use std::time::Duration;
 
 use bandog_core::store::{Outcome, StoreError};
 use bandog_core::time::{Moment, RunId};
@@ -87,6 +88,11 @@ impl Link {
     /// Whether nothing can be sent any more. What was sent before may have been executed.
     pub(crate) fn is_gone(&self) -> bool {
         self.wire.is_gone()
+    }
+
+    /// Whether answers have been owed for so long without any having come.
+    pub(crate) fn is_silent(&self, now: Moment, limit: Duration) -> bool {
+        self.wire.is_silent(now, limit)
     }
 
     /// Whether whoever sends at once writes to the socket itself, and may expect an answer.

@@ -1,6 +1,5 @@
 //! Connections to one server: lanes that send and reopen, what is checked when one opens, and what each failure means.
 
-mod asking;
 mod checks;
 mod classify;
 mod lane;
@@ -10,5 +9,5 @@ mod link;
 pub(crate) use checks::Facts;
 pub(crate) use checks::{OLDEST, judge_probe, probe, random, rule};
 pub(crate) use classify::{cut, is_of_permission, refused, unheard, unreached, unreadable};
-pub(crate) use lane::{Answered, Lane, Sent};
+pub(crate) use lane::{Answered, Lane, Open};
 pub(crate) use link::{Link, load};

@@ -1,4 +1,4 @@
-//! Whether the [driver](super::driver) of a connection stays awake for an answer (decision 0032).
+//! Whether the [driver](super::driver) of a connection stays awake for an answer (decision 0022).
 //!
 //! To fall asleep and to be woken takes longer than a server nearby needs for its answer, and nearly as much of the processor. So
 //! when a command is sent whose answer somebody waits for, the driver looks for it for a moment, whenever its runtime has nothing
@@ -12,10 +12,6 @@
 //!   the one before.
 //! - While others wait for a lock it sleeps: whoever is handed the lock needs the core.
 
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bandog_core::time::Moment;
@@ -80,15 +76,6 @@ impl Awake {
         self.until = None;
         self.left = self.left.max(CONTENDED);
     }
-}
-
-/// Has this thread's runtime wake it when it has run all others and looked for news; where there is none, at once.
-pub(super) fn wake_behind_others(waker: &Waker) {
-    let mut context = Context::from_waker(waker);
-    // Polled once, which puts it on the runtime's list. That panics while the runtime wakes those on it: somebody's waker has
-    // called us. Then the answer comes without anybody awake for it.
-    let polled = || pin!(tokio::task::yield_now()).poll(&mut context);
-    let _ = catch_unwind(AssertUnwindSafe(polled));
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Commands of many callers that reach the server as one (decision 0033).
+//! Commands of many callers that reach the server as one (decision 0022).
 //!
 //! The [wire](super::shared) puts a [loose](Loose) command into its buffer like every other, and notes here where it stands. Before
 //! the buffer is written, or something is put behind them that is not loose, those that stand in a row are tied: rewritten as one call

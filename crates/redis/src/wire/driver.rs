@@ -8,18 +8,17 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use crate::clock;
 use crate::value::Value;
 
 use super::Broken;
-use super::awake::wake_behind_others;
 use super::bundle::untie;
 use super::flood::Flood;
 use super::reply::{LARGEST, Parser, TOO_LARGE, Told};
 use super::shared::{Shared, empty};
-use super::slot::Slot;
+use super::slot::{Notify, Slot};
 use super::socket::{Stream, Window};
 
 /// What a connection hears without having asked.
@@ -55,7 +54,7 @@ pub(super) struct Driver {
     /// Answers that were read, and what each weighs.
     replies: Vec<(Value, usize)>,
     given: Vec<(Arc<Slot>, Value)>,
-    wakers: Vec<Waker>,
+    told: Vec<Notify>,
     flood: Flood,
     is_over: bool,
 }
@@ -74,7 +73,7 @@ impl Driver {
             is_awake: false,
             replies: Vec::new(),
             given: Vec::new(),
-            wakers: Vec::new(),
+            told: Vec::new(),
             flood: Flood::default(),
             is_over: false,
         }
@@ -108,7 +107,8 @@ impl Driver {
             drop(state);
             self.has_waited = false;
             if self.is_awake {
-                wake_behind_others(context.waker());
+                // Behind all other tasks that are ready.
+                context.waker().wake_by_ref();
             }
             return Poll::Pending;
         }
@@ -247,8 +247,8 @@ impl Driver {
         let next = (state.awaited > 0).then_some(now);
         state.awake.answered(next);
         drop(state);
-        self.wakers.extend(self.given.drain(..).filter_map(|(slot, value)| slot.put(value)));
-        self.wakers.drain(..).for_each(Waker::wake);
+        self.told.extend(self.given.drain(..).filter_map(|(slot, value)| slot.put(value)));
+        self.told.drain(..).for_each(Notify::notify);
         trouble
     }
 
@@ -258,7 +258,7 @@ impl Driver {
             tracing::warn!(%broken, "a connection to a Redis server was closed");
         }
         let line = self.shared.end();
-        line.into_iter().filter_map(|place| place.slot.fail(broken)).for_each(Waker::wake);
+        line.into_iter().filter_map(|place| place.slot.fail(broken)).for_each(Notify::notify);
         if let Some(ear) = self.ear.take() {
             // It has a use for this, if its owner is still there.
             let _ = ear(Heard::Gone);

@@ -2,7 +2,7 @@
 //!
 //! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it, and nothing is locked meanwhile. Where
 //! others are under way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it,
-//! and so does whoever is about to do something else (a guard that is dropped, decision 0026): the driver, woken by it, could not run before. What
+//! and so does whoever is about to do something else (a guard that is dropped, decision 0022): the driver, woken by it, could not run before. What
 //! waits there may be [tied](super::bundle) to reach the server as one call.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use bandog_core::time::Moment;
 
 use crate::clock;
 
-use super::awake::{Awake, wake_behind_others};
+use super::awake::Awake;
 use super::bundle::{Loose, Row};
 use super::command::Packed;
 use super::driver::{Driver, Ear};
@@ -142,8 +142,12 @@ impl Wire {
     /// that it is answered.
     pub(crate) fn is_writable(&self, now: Moment) -> bool {
         let state = self.0.0.lock();
-        let is_silent = !state.line.is_empty() && now.since(state.unheard_since) > IMPATIENT;
-        !state.ended && state.writer.is_some() && !state.blocked && !is_silent
+        !state.ended && state.writer.is_some() && !state.blocked && !state.is_silent(now, IMPATIENT)
+    }
+
+    /// Whether answers have been owed for so long without any having come.
+    pub(crate) fn is_silent(&self, now: Moment, limit: Duration) -> bool {
+        self.0.0.lock().is_silent(now, limit)
     }
 
     /// Somebody waits for a lock: the next answers come without anybody staying awake for them, and the next commands go alone.
@@ -201,14 +205,12 @@ impl Shared {
         } else if is_idle || state.is_full() || haste == Haste::AtOnce {
             state = self.write_now(state, haste);
         }
-        let is_written = state.out.is_empty();
-        // Only to look it is not woken at once: it would run on this thread or not at all, and this thread may be kept busy.
-        let looks = if is_written && stays_awake { state.resting.clone() } else { None };
         // Whoever writes sees what has come meanwhile.
-        let writes = if is_written || state.writing { None } else { state.resting.take() };
+        let writes = !state.out.is_empty() && !state.writing;
+        let looks = state.out.is_empty() && stays_awake;
+        let driver = if writes || looks { state.resting.take() } else { None };
         drop(state);
-        looks.iter().for_each(wake_behind_others);
-        if let Some(driver) = writes {
+        if let Some(driver) = driver {
             driver.wake();
         }
         Some(slot)
@@ -254,6 +256,10 @@ impl Shared {
 }
 
 impl State {
+    fn is_silent(&self, now: Moment, limit: Duration) -> bool {
+        !self.line.is_empty() && now.since(self.unheard_since) > limit
+    }
+
     /// Whether nothing is under way, and the driver rests: running, it would write by itself what it finds.
     fn is_idle(&self) -> bool {
         self.line.is_empty() && self.out.is_empty() && !self.writing && self.resting.is_some()

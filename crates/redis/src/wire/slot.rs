@@ -1,5 +1,6 @@
 //! Where an answer is waited for. Callers hold one end, the line of the [wire](super::shared) the other.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,31 +43,52 @@ impl Answers {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Slot(Mutex<Stage>);
 
-#[derive(Debug)]
 enum Stage {
-    Waits { missing: usize, values: Vec<Value>, waker: Option<Waker> },
+    Waits { missing: usize, values: Vec<Value>, waiter: Option<Waiter> },
     Over(Result<Answers, Broken>),
+}
+
+/// Whoever is told of the answers.
+enum Waiter {
+    Future(Waker),
+    Callback(Callback),
+}
+
+/// What is called with the answers.
+pub(super) type Callback = Box<dyn FnOnce(Result<Answers, Broken>) + Send>;
+
+/// To be done when the answers are there, with nothing locked.
+pub(super) enum Notify {
+    Wake(Waker),
+    Call(Callback, Result<Answers, Broken>),
+}
+
+impl Notify {
+    pub(super) fn notify(self) {
+        match self {
+            Self::Wake(waker) => waker.wake(),
+            Self::Call(callback, answers) => callback(answers),
+        }
+    }
 }
 
 impl Slot {
     /// For so many answers, at least one.
     pub(super) fn new(missing: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Stage::Waits { missing, values: Vec::new(), waker: None })))
+        Arc::new(Self(Mutex::new(Stage::Waits { missing, values: Vec::new(), waiter: None })))
     }
 
-    /// Puts an answer in. With the last one it is over, and whoever waits is to be woken, with nothing locked.
-    pub(super) fn put(&self, value: Value) -> Option<Waker> {
+    /// Puts an answer in. With the last one it is over, and whoever waits is to be told.
+    pub(super) fn put(&self, value: Value) -> Option<Notify> {
         let mut stage = self.lock();
-        let Stage::Waits { missing, values, waker } = &mut *stage else { return None };
+        let Stage::Waits { missing, values, .. } = &mut *stage else { return None };
         if *missing > 1 {
             *missing -= 1;
             values.push(value);
             return None;
         }
-        let waker = waker.take();
         let answers = match std::mem::take(values) {
             values if values.is_empty() => Answers::One(value),
             mut values => {
@@ -74,17 +96,12 @@ impl Slot {
                 Answers::Many(values)
             }
         };
-        *stage = Stage::Over(Ok(answers));
-        waker
+        stage.end(Ok(answers))
     }
 
     /// There will be no answer, or not all of them.
-    pub(super) fn fail(&self, broken: &Broken) -> Option<Waker> {
-        let mut stage = self.lock();
-        let Stage::Waits { waker, .. } = &mut *stage else { return None };
-        let waker = waker.take();
-        *stage = Stage::Over(Err(broken.clone()));
-        waker
+    pub(super) fn fail(&self, broken: &Broken) -> Option<Notify> {
+        self.lock().end(Err(broken.clone()))
     }
 
     /// Nobody waits here any more.
@@ -94,11 +111,24 @@ impl Slot {
         drop(stage);
     }
 
+    /// Calls this with the answers, when they are there or now.
+    fn call(&self, callback: Callback) {
+        let mut stage = self.lock();
+        match &mut *stage {
+            Stage::Waits { waiter, .. } => *waiter = Some(Waiter::Callback(callback)),
+            Stage::Over(answers) => {
+                let answers = std::mem::replace(answers, Err(Broken::Unsent));
+                drop(stage);
+                callback(answers);
+            }
+        }
+    }
+
     fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Answers, Broken>> {
         let mut stage = self.lock();
         match &mut *stage {
-            Stage::Waits { waker: Some(waker), .. } => waker.clone_from(context.waker()),
-            Stage::Waits { waker, .. } => *waker = Some(context.waker().clone()),
+            Stage::Waits { waiter: Some(Waiter::Future(waker)), .. } => waker.clone_from(context.waker()),
+            Stage::Waits { waiter, .. } => *waiter = Some(Waiter::Future(context.waker().clone())),
             Stage::Over(result) => return Poll::Ready(std::mem::replace(result, Err(Broken::Unsent))),
         }
         Poll::Pending
@@ -109,6 +139,33 @@ impl Slot {
     }
 }
 
+impl Stage {
+    /// It is over. Whoever waits is to be told.
+    fn end(&mut self, answers: Result<Answers, Broken>) -> Option<Notify> {
+        let Self::Waits { waiter, .. } = self else { return None };
+        match waiter.take() {
+            Some(Waiter::Callback(callback)) => {
+                *self = Self::Over(Err(Broken::Unsent));
+                Some(Notify::Call(callback, answers))
+            }
+            waiter => {
+                *self = Self::Over(answers);
+                waiter.and_then(|waiter| match waiter {
+                    Waiter::Future(waker) => Some(Notify::Wake(waker)),
+                    Waiter::Callback(_) => None,
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_over = matches!(*self.lock(), Stage::Over(_));
+        f.debug_struct("Slot").field("is_over", &is_over).finish_non_exhaustive()
+    }
+}
+
 /// Answers on their way. Dropped, they are thrown away when they come; what was sent stays sent.
 #[derive(Debug)]
 pub(crate) struct Pending(Awaited);
@@ -116,7 +173,7 @@ pub(crate) struct Pending(Awaited);
 #[derive(Debug)]
 enum Awaited {
     /// They will come there; the wire is kept for them.
-    To { slot: Arc<Slot>, _wire: Wire },
+    To { slot: Arc<Slot>, wire: Wire },
     /// Nothing was sent, or all has been told.
     Unsent,
     /// Nothing was asked.
@@ -125,7 +182,7 @@ enum Awaited {
 
 impl Pending {
     pub(super) fn at(slot: Arc<Slot>, wire: Wire) -> Self {
-        Self(Awaited::To { slot, _wire: wire })
+        Self(Awaited::To { slot, wire })
     }
 
     pub(super) fn unsent() -> Self {
@@ -134,6 +191,19 @@ impl Pending {
 
     pub(super) fn unasked() -> Self {
         Self(Awaited::Unasked)
+    }
+
+    /// Calls this with the answers: on the task that reads them, or now if there will be none. Nothing may be locked that this takes.
+    pub(crate) fn then(mut self, callback: impl FnOnce(Result<Answers, Broken>) + Send + 'static) {
+        match std::mem::replace(&mut self.0, Awaited::Unsent) {
+            // The connection is kept for them.
+            Awaited::To { slot, wire } => slot.call(Box::new(move |answers| {
+                drop(wire);
+                callback(answers);
+            })),
+            Awaited::Unsent => callback(Err(Broken::Unsent)),
+            Awaited::Unasked => callback(Ok(Answers::Many(Vec::new()))),
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandog_core::op::Op;
-use bandog_core::store::{Outcome, Store, StoreError, StoreErrorKind, Way};
+use bandog_core::store::Ask;
+use bandog_core::store::{Connection, Outcome, Store, StoreError, StoreErrorKind};
 use bandog_redis::{RedisConfig, RedisStore};
 use bandog_rig::{End, Fault, Proxy};
 use tokio::io::AsyncReadExt;
@@ -201,7 +202,7 @@ fn a_connection_for_news_that_ends_at_any_byte_of_its_opening_is_opened_again() 
                 proxy.end_after(1, place, how);
                 let listens = tokio::spawn(store.listen(client(1).inbox(), told.receiver()));
                 until("a second try", || proxy.connections() >= 3).await;
-                assert!(!listens.is_finished() && !store.is_open(Way::News), "{how:?} after {place} bytes");
+                assert!(!listens.is_finished() && !store.is_open(Connection::News), "{how:?} after {place} bytes");
                 // Calls go on meanwhile.
                 soon("a call", store.apply(name(), Op::Inspect)).await.unwrap();
                 proxy.mend();

@@ -2,7 +2,8 @@
 
 use bandog_core::checkup::Pace;
 use bandog_core::op::Op;
-use bandog_core::store::{Store, StoreErrorKind};
+use bandog_core::store::Ask;
+use bandog_core::store::StoreErrorKind;
 use bandog_redis::{RedisConfig, RedisStore, checkup, population};
 
 use crate::peer::Peer;

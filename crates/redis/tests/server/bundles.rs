@@ -1,15 +1,16 @@
-//! Claims and releases of many tasks that reach the server as one call (decision 0033): each is answered as if it had come alone.
+//! Claims and releases of many tasks that reach the server as one call (decision 0022): each is answered as if it had come alone.
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Op, Parted, Release, Reply, Verdict};
-use bandog_core::store::{Answer, Store, StoreError, Way};
+use bandog_core::store::Ask;
+use bandog_core::store::{Answer, Connection, Store, StoreError};
 use bandog_redis::RedisStore;
 
 use crate::support::{self, calls, client, locks, ms, on_a_server, on_one_thread, store};
 
 /// Has them wait together behind something that is under way. Needs one thread, so that no answer comes in between.
 async fn together(store: &RedisStore, asked: &[(&str, Op)]) -> Vec<Result<Reply, StoreError>> {
-    let mut probe = store.probe(Way::Calls);
+    let mut probe = store.probe(Connection::Calls);
     sends(&mut probe).await;
     let mut answers = Vec::new();
     for (name, op) in asked {

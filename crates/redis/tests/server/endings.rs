@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bandog::LockName;
-use bandog_core::store::Store;
+use bandog_core::store::Ask;
 
 use crate::apart::{Apart, LEASE};
 use crate::support::{Server, claim, client, hasty, is_missing, locks, ms, on_a_server, soon, store};

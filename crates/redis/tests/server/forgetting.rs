@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bandog::LossReason;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Heartbeat, Op, Refusal, Standing, Verdict};
-use bandog_core::store::Store;
+use bandog_core::store::Ask;
 use bandog_core::token::Stamp;
 
 use crate::support::{Server, claim, client, hasty, if_possible, locks, ms, on_a_server, soon, store};

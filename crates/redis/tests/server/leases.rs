@@ -5,7 +5,7 @@ use std::time::Duration;
 use bandog::{ErrorKind, LockConfig, LockName, Locks};
 use bandog_core::ledger::Limits;
 use bandog_core::op::{Body, Op, Patience, Refusal, Renew, Verdict};
-use bandog_core::store::Store;
+use bandog_core::store::Ask;
 use bandog_redis::{Call, Codec, Keys};
 
 use crate::support::{Server, claim, client, limits, locks, ms, on_a_server, store};

@@ -1,10 +1,11 @@
-//! Renewals of many locks together, through the store: the record is written once, then the key alone knows the end (decision 0029).
+//! Renewals of many locks together, through the store: the record is written once, then the key alone knows the end (decision 0014).
 
 use std::time::Duration;
 
 use bandog_core::lease::Lease;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Patience, Renew, Renewal, Verdict};
+use bandog_core::store::Ask;
 use bandog_core::store::Store;
 use bandog_redis::RedisStore;
 

@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use bandog::Locks;
 use bandog_core::name::LockName;
 use bandog_core::op::Op;
+use bandog_core::store::Ask;
 use bandog_core::store::Store;
 
 use bandog_rig::{Fault, Proxy};
@@ -399,7 +400,7 @@ fn a_request_inside_a_runtime_that_has_ended_is_answered() {
 fn a_lane_does_not_rest_when_another_has_reached_the_server() {
     crate::support::on_a_server(async |server| {
         let store = crate::support::store(&server.url()).await;
-        let (lane, name) = (store.lane(), LockName::new("job").unwrap());
+        let (lane, name) = (store.connection(), LockName::new("job").unwrap());
         let inspect = |store: &dyn Store| store.apply(name.clone(), Op::Inspect);
         server.kill();
         // Tried again and again, until it rests for long.

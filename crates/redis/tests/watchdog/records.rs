@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bandog::{Check, Event, GuardState, LossReason, Strategy};
-use bandog_core::store::Store;
+use bandog_core::store::Ask;
 use bandog_rig::{Server, WallClock};
 
 use crate::support::{claim, client, if_possible, is_missing, ms, on_a_server, soon, store, until};

@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 
-use bandog::op::{Op, Reply};
-use bandog::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
-use bandog::{GuardState, LockConfig, LockName, Strategy};
+use bandog::store::{Answer, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store};
+use bandog::{GuardState, LockConfig, Strategy};
 use bandog_core::holder::InboxId;
 use bandog_core::time::LeaseTime;
 use bandog_redis::RedisStore;
@@ -14,11 +13,13 @@ use bandog_redis::RedisStore;
 use crate::support::{hasty, ms, on_a_server, soon, store, until};
 use crate::{PERIOD, recovered, watched};
 
-/// A store whose next batch never comes back: it holds up the thread that asks.
+/// A store whose next call for the renewal thread never comes back: it holds up the thread that asks.
 #[derive(Clone)]
 struct Trap {
     inner: Arc<dyn Store>,
     gate: Arc<Gate>,
+    /// Whether it is the handle of the renewal thread.
+    renews: bool,
 }
 
 #[derive(Default)]
@@ -51,27 +52,29 @@ impl Store for Trap {
     fn time(&self) -> LeaseTime {
         self.inner.time()
     }
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.inner.apply(name, op)
+    fn submit(&self, calls: Vec<Call>) {
+        if self.renews {
+            self.gate.pass();
+        }
+        self.inner.submit(calls);
     }
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        self.gate.pass();
-        self.inner.batch(calls)
+    fn sends_at_once(&self) -> bool {
+        self.inner.sends_at_once()
     }
     fn list(&self, query: Listing) -> Answer<Page> {
         self.inner.list(query)
     }
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         self.inner.listen(inbox, receiver)
     }
-    fn lane(&self) -> Arc<dyn Store> {
-        Arc::new(Self { inner: self.inner.lane(), gate: Arc::clone(&self.gate) })
+    fn connection(&self) -> Arc<dyn Store> {
+        Arc::new(Self { inner: self.inner.connection(), gate: Arc::clone(&self.gate), renews: true })
     }
-    fn probe(&self, way: Way) -> Answer<Pulse> {
-        self.inner.probe(way)
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
+        self.inner.probe(connection)
     }
-    fn is_open(&self, way: Way) -> bool {
-        self.inner.is_open(way)
+    fn is_open(&self, connection: Connection) -> bool {
+        self.inner.is_open(connection)
     }
 }
 
@@ -89,7 +92,7 @@ impl fmt::Display for Trap {
 
 async fn trapped(store: RedisStore) -> (bandog::Locks, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
-    let trap = Trap { inner: Arc::new(store), gate: Arc::clone(&gate) };
+    let trap = Trap { inner: Arc::new(store), gate: Arc::clone(&gate), renews: false };
     let config = LockConfig::builder().lease(ms(6_000)).watchdog_period(PERIOD).build().unwrap();
     (hasty().store(trap).defaults(config).build().unwrap(), gate)
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver as Heard, Sender, channel};
 use std::time::Duration;
 
 use bandog_conformance::run::block_on;
@@ -11,8 +11,10 @@ use bandog_core::holder::{Client, ClientId, HolderId, Who};
 use bandog_core::lease::Lease;
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
+use bandog_core::op::Reply;
 use bandog_core::op::{Body, Claim, News, Op, Patience, Release, Renew, Renewal, Verdict};
-use bandog_core::store::{Inbox, Outcome, Push, Store, StoreError, StoreErrorKind};
+use bandog_core::store::Ask;
+use bandog_core::store::{Outcome, Push, Receiver, Store, StoreError, StoreErrorKind};
 use bandog_core::token::Stamp;
 use bandog_sqlite::{Settings, SqliteStore};
 use rustix::time::{ClockId, clock_gettime};
@@ -25,13 +27,15 @@ const BUSY: u32 = 30;
 pub(crate) struct Person {
     pub(crate) store: SqliteStore,
     client: Client,
-    news: Receiver<(u64, Push)>,
-    _inbox: Arc<dyn Inbox>,
+    news: Heard<(u64, Push)>,
+    _inbox: Arc<dyn Receiver>,
 }
 
 struct Door(Sender<(u64, Push)>);
 
-impl Inbox for Door {
+impl Receiver for Door {
+    fn answered(&self, _: &LockName, _: u64, _: Result<Reply, StoreError>) {}
+
     fn deliver(&self, push: Push) {
         drop(self.0.send((nanos(), push)));
     }
@@ -67,7 +71,7 @@ impl Person {
         let bits = u128::from(getrandom::u64().expect("random numbers")) << 64 | u128::from(std::process::id());
         let client = Client::new(ClientId::from_random(bits), Who::default());
         let (sender, news) = channel();
-        let inbox: Arc<dyn Inbox> = Arc::new(Door(sender));
+        let inbox: Arc<dyn Receiver> = Arc::new(Door(sender));
         block_on(store.listen(client.inbox(), Arc::downgrade(&inbox))).expect("to listen");
         Self { store, client, news, _inbox: inbox }
     }

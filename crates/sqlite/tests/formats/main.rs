@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bandog_core::store::Ask;
 use bandog_conformance::run::block_on;
 use bandog_core::format::Format;
 use bandog_core::holder::{Client, ClientId, HolderId, Who};

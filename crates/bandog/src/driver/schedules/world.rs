@@ -10,14 +10,13 @@ use std::time::Duration;
 use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Op, Reply};
-use bandog_core::store::{Answer, Answers, Capabilities, Inbox, Listing, Page, Pulse, Store, Way};
+use bandog_core::store::{Answer, Ask, Call, Capabilities, Connection, Listing, Page, Pulse, Receiver, Store};
 use bandog_core::time::{LeaseTime, Moment};
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
-use crate::driver::calls::poll_once;
 use crate::{Guard, Locks, LocksBuilder, MemoryStore, Token, VirtualClock};
 
 pub(super) struct World {
@@ -40,7 +39,11 @@ impl World {
     pub(super) fn builder(&self) -> LocksBuilder {
         // Time passes while requests are under way: they are late, but not lost.
         let builder = Locks::builder().clock(self.clock.clock()).response_timeout(Duration::from_secs(600));
-        if self.far { builder.store(Far(self.store.clone())) } else { builder.store(self.store.clone()) }
+        if self.far {
+            builder.store(Far(self.store.clone(), self.clock.clone()))
+        } else {
+            builder.store(self.store.clone())
+        }
     }
 
     pub(super) fn locks(&self) -> Locks {
@@ -55,7 +58,7 @@ impl World {
     /// Nobody holds the lock and nobody waits for it.
     pub(super) fn is_free(&self, name: &str) -> bool {
         let mut answer = self.store.apply(LockName::new(name).unwrap(), Op::Inspect);
-        match poll_once(&mut answer) {
+        match peek(&mut answer) {
             Poll::Ready(Ok(Reply { body: Body::Record(record), .. })) => {
                 record.is_none_or(|record| record.holders.is_empty() && record.waiters.is_empty())
             }
@@ -118,7 +121,7 @@ pub(super) fn take(locks: &Locks, name: &str) -> Guard {
 /// The memory store behind a network: answers come later, on a task, and renewals and releases through the renewal
 /// thread.
 #[derive(Debug, Clone)]
-struct Far(MemoryStore);
+struct Far(MemoryStore, VirtualClock);
 
 impl Store for Far {
     fn capabilities(&self) -> Capabilities {
@@ -129,45 +132,42 @@ impl Store for Far {
         self.0.time()
     }
 
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply> {
-        let inner = self.0.clone();
-        Box::pin(async move {
-            tokio::task::yield_now().await;
-            let answer = inner.apply(name, op).await;
-            tokio::task::yield_now().await;
-            answer
-        })
+    fn submit(&self, calls: Vec<Call>) {
+        let (inner, busy) = (self.0.clone(), self.1.busy());
+        drop(shuttle::future::spawn(async move {
+            for call in calls {
+                let Call { name, op, reply, .. } = call;
+                shuttle::future::yield_now().await;
+                let answer = inner.apply(name, op).await;
+                shuttle::future::yield_now().await;
+                reply.send(answer);
+            }
+            drop(busy);
+        }));
     }
 
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers {
-        let answers: Vec<_> = calls.into_iter().map(|(name, op)| self.apply(name, op)).collect();
-        Box::pin(async move {
-            let mut replies = Vec::new();
-            for answer in answers {
-                replies.push(answer.await);
-            }
-            replies
-        })
+    fn sends_at_once(&self) -> bool {
+        false
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
         self.0.list(query)
     }
 
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()> {
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         self.0.listen(inbox, receiver)
     }
 
-    fn lane(&self) -> Arc<dyn Store> {
+    fn connection(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
     }
 
-    fn probe(&self, way: Way) -> Answer<Pulse> {
-        self.0.probe(way)
+    fn probe(&self, connection: Connection) -> Answer<Pulse> {
+        self.0.probe(connection)
     }
 
-    fn is_open(&self, way: Way) -> bool {
-        self.0.is_open(way)
+    fn is_open(&self, connection: Connection) -> bool {
+        self.0.is_open(connection)
     }
 }
 

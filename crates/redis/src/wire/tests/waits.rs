@@ -1,5 +1,6 @@
 //! How the driver waits for an answer: awake for a moment, then asleep.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,10 +42,19 @@ fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
             let (wire, mut far, polls) = resting().await;
             let before = polls.load(Ordering::Relaxed);
             let sent = send(&wire, Haste::Awaited);
-            while wire.is_awake() {
-                others += 1;
-                tokio::task::yield_now().await;
-            }
+            // Another task that is always ready.
+            let other = wire.clone();
+            let polled = tokio::spawn(async move {
+                let mut polled = 0;
+                poll_fn(|context| {
+                    polled += 1;
+                    context.waker().wake_by_ref();
+                    if other.is_awake() { Poll::Pending } else { Poll::Ready(()) }
+                })
+                .await;
+                polled
+            });
+            others += polled.await.unwrap();
             let asleep = polls.load(Ordering::Relaxed);
             looks += asleep - before;
             for _ in 0..100 {
@@ -79,24 +89,6 @@ fn it_reads_an_answer_of_which_the_runtime_has_not_told_it() {
         }
         assert!(found > 0);
     });
-}
-
-#[test]
-fn whoever_keeps_its_thread_after_sending_keeps_nobody_from_an_answer() {
-    let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let task = workers.spawn(async {
-        let (wire, far, _) = resting().await;
-        let mut far = far.into_std().unwrap();
-        let mut sent = send(&wire, Haste::Awaited);
-        assert!(wire.is_awake());
-        far.write_all(b":1\r\n").unwrap();
-        let (begun, mut context) = (crate::clock::now(), Context::from_waker(Waker::noop()));
-        while Pin::new(&mut sent).poll(&mut context).is_pending() {
-            assert!(crate::clock::now().since(begun) < Duration::from_secs(10), "nobody reads it");
-            std::thread::yield_now();
-        }
-    });
-    workers.block_on(task).unwrap();
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn while_somebody_writes_nobody_is_woken_for_what_comes() {
             woken.0.load(Ordering::Relaxed)
         };
         drop(wire.shared().lock().take_out(Vec::new()));
-        // Its thread may be kept busy next, and the driver with it (decision 0026).
+        // Its thread may be kept busy next, and the driver with it (decision 0022).
         assert_eq!([send(Haste::AtOnce), send(Haste::None)], [0, 0]);
         wire.shared().lock().put_back(Vec::new());
         assert_eq!(send(Haste::None), 1, "there is something to write");

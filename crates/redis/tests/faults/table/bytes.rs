@@ -48,7 +48,7 @@ impl Lane {
         match (how, asked.await) {
             (Ending::Cut, Ok(Err(error))) => assert_eq!(error.outcome, Outcome::Unknown, "{context}: {error}"),
             (Ending::Silence, Err(_)) => {
-                let probed = tokio::time::timeout(PATIENCE, through.probe(Way::Calls)).await;
+                let probed = tokio::time::timeout(PATIENCE, through.probe(Connection::Calls)).await;
                 assert!(probed.is_err(), "{context}: {probed:?}");
             }
             (_, asked) => panic!("{context}: {asked:?}"),

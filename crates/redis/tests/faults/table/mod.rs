@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, Op};
-use bandog_core::store::{Listing, Outcome, Store, StoreError, Way};
+use bandog_core::store::Ask;
+use bandog_core::store::{Connection, Listing, Outcome, Store, StoreError};
 use bandog_core::token::Stamp;
 use bandog_redis::{RedisStore, Script};
 use bandog_rig::{Fault, Proxy};
@@ -206,11 +207,11 @@ impl Bench {
                 let other = LockName::new(format!("{name}-other")).unwrap();
                 let Op::Acquire(claim) = claim(through, &client(3), ms(20_000)) else { unreachable!() };
                 let claim = Op::Acquire(Claim { fair: false, ..claim });
-                if !through.is_open(Way::Calls) {
-                    through.probe(Way::Calls).await?;
+                if !through.is_open(Connection::Calls) {
+                    through.probe(Connection::Calls).await?;
                 }
                 // Something must be under way, or the first is written at once.
-                let _under_way = poll_once(through.probe(Way::Calls)).await;
+                let _under_way = poll_once(through.probe(Connection::Calls)).await;
                 let (asked, _) = tokio::join!(through.apply(name.clone(), op), through.apply(other.clone(), claim));
                 asked?.body
             }

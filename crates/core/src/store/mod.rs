@@ -1,4 +1,13 @@
 //! The contract that every store keeps, and that its implementors read.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | this one | the [`Store`] and its [`Receiver`], what a store can do, listings, errors |
+//! | `call` | a [`Call`] and where its answer goes |
+//! | `ask` | [calls as futures](Ask), for tools and tests |
+
+mod ask;
+mod call;
 
 use std::fmt;
 use std::future::Future;
@@ -7,9 +16,12 @@ use std::sync::{Arc, Weak};
 
 use crate::holder::InboxId;
 use crate::name::LockName;
-use crate::op::{News, Op, RecordView, Reply};
+use crate::op::{News, RecordView, Reply};
 use crate::text::Harmless;
 use crate::time::{LeaseTime, RunId};
+
+pub use ask::{Ask, call};
+pub use call::{Call, ReplyTo};
 
 /// The future answer of a store. Owned, so it can outlive whoever asked.
 pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'static>>;
@@ -19,25 +31,31 @@ pub type Answers = Pin<Box<dyn Future<Output = Vec<Result<Reply, StoreError>>> +
 
 /// A place that arbitrates locks.
 ///
+/// Calls go in by [`submit`](Self::submit). Answers, news and the state of the connection come back through a [`Receiver`].
+/// `crates/bandog/examples/store.rs` is a small store that keeps it.
+///
 /// # Contract
-/// - **One ledger per name.** [`apply`](Self::apply) answers as [`crate::ledger::Record::apply`] would, reply for reply. Operations on one
+/// - **One ledger per name.** A call is answered as [`crate::ledger::Record::apply`] would answer it, reply for reply. Operations on one
 ///   name take effect one at a time; each takes effect whole or not at all.
-/// - **Settled.** When a reply says `more`, the store itself applies [`Op::Tend`] until it does not.
-/// - **Sent when polled.** Nothing leaves before the future is first polled. Once polled it may be dropped at any time;
-///   the operation may then still be executed.
+/// - **Exactly one answer.** Each call is answered once, on any thread, also while it is submitted, and with none of the store's locks
+///   held: the library goes on right there, and may submit the next call. Nobody waits for the answer by polling.
+/// - **Settled.** When a reply says `more`, the store itself applies [`Op::Tend`](crate::op::Op::Tend) until it does not.
+/// - **In order.** Calls submitted on one handle take effect in that order. Until they are answered, a claim that is not fair and a
+///   release may be overtaken, by one for the same lock too; not so an [unattended](Call::unattended) release.
+/// - **Calls outlive whoever made them.** Nothing cancels a call.
 /// - **Honest about the unknown.** An error says [`Outcome::NotExecuted`] only when the operation cannot have taken effect and
 ///   never will. Anything else is [`Outcome::Unknown`]. Stores do not resend by themselves.
-/// - **Push after effect.** News goes to the inboxes after the operation took effect, at most once, in any order, possibly never.
-///   It must not be delivered while a lock of the store is held: inboxes call back.
+/// - **Push after effect.** News goes to the inboxes after the operation took effect, at most once, in any order, possibly never,
+///   and with none of the store's locks held.
 /// - **Retention.** A record outlives its last lease end, live-until, done mark and stamp by the retention time and then
 ///   leaves nothing behind.
 /// - **Names are opaque.** Two names never share a record, whatever characters they hold.
 ///
-/// # Lanes
-/// A store may be used from many threads. [`lane`](Self::lane) gives a handle to the same records with a connection of its own: the
-/// renewal thread has one, so that a stalled claim delays no renewal, and calls on one lane take effect in the order they
-/// were first polled. Until they are answered, a claim that is not fair and a release may be overtaken, by one for the same lock too;
-/// not so a release that is applied [at once](Self::apply_at_once).
+/// # Connections
+/// A store may be used from many threads. [`connection`](Self::connection) gives a handle to the same records with a connection of its own: the
+/// renewal thread has one, so that a stalled claim delays no renewal.
+///
+/// A store that does I/O does it on the tokio runtime that is current while a call is submitted; there always is one.
 ///
 /// # Wrappers
 /// There are no default methods: a wrapper that forgets one does not compile. A wrapper's `Display` nests the inner one's.
@@ -51,65 +69,56 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// must not block, and must not call back into the library or an inbox.
     fn time(&self) -> LeaseTime;
 
-    /// Applies one operation to one lock.
-    ///
-    /// Whoever answers must hold no lock when it wakes: the library may go on right there, and call the store again.
-    fn apply(&self, name: LockName, op: Op) -> Answer<Reply>;
+    /// Applies operations, to any locks, in as few round trips as possible. Returns without waiting; each call has its answer later, or
+    /// already.
+    fn submit(&self, calls: Vec<Call>);
 
-    /// Applies many operations, to any locks, in as few round trips as possible; one result each, in order.
-    fn batch(&self, calls: Vec<(LockName, Op)>) -> Answers;
+    /// Whether a call submitted now is on its way when [`submit`](Self::submit) returns, whatever the caller's thread does next. A store
+    /// that does not know says no.
+    fn sends_at_once(&self) -> bool;
 
     /// Lists locks that somebody holds or waits for, a bounded piece at a time.
     fn list(&self, query: Listing) -> Answer<Page>;
 
-    /// Delivers news for `inbox` from now on, until the receiver is gone. Ready once pushes cannot be missed.
-    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Inbox>) -> Answer<()>;
+    /// Delivers news for `inbox` from now on, until the receiver is gone: begins at once. Ready once pushes cannot be missed.
+    fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()>;
 
     /// Another handle to the same records, with a connection of its own.
-    fn lane(&self) -> Arc<dyn Store>;
+    fn connection(&self) -> Arc<dyn Store>;
 
     /// One round trip on one of this handle's connections, whether or not there is anything to say.
     ///
     /// Dropped unanswered after its caller's patience, the connection counts as dead: the store leaves it, and the next call (or,
     /// for news, the store itself, at once) opens another.
-    fn probe(&self, way: Way) -> Answer<Pulse>;
+    fn probe(&self, connection: Connection) -> Answer<Pulse>;
 
-    /// Whether a connection is open on this way, as far as is known without asking: a probe would open none. A store without
+    /// Whether a connection is open, as far as is known without asking: a probe would open none. A store without
     /// connections is always open.
-    fn is_open(&self, way: Way) -> bool;
-
-    /// Whether a call that is applied [at once](Self::apply_at_once) and polled is on its way to the store, whatever becomes of its
-    /// future and whatever the caller's thread does next. A store that does not know says no.
-    fn sends_at_once(&self) -> bool {
-        false
-    }
-
-    /// [`apply`](Self::apply) for a caller that may keep its thread: written with the first poll, if that needs no waiting, also where
-    /// it would otherwise go out with what others have to say.
-    fn apply_at_once(&self, name: LockName, op: Op) -> Answer<Reply> {
-        self.apply(name, op)
-    }
+    fn is_open(&self, connection: Connection) -> bool;
 }
 
 /// Which connection of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum Connection {
     /// The one that carries this handle's calls.
     Calls,
-    /// The one that hears for the inboxes: shared by all lanes.
+    /// The one that hears for the inboxes: shared by all handles.
     News,
 }
 
 /// What a connection that answered says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pulse {
-    /// How many connections were opened on this way so far, the first included. A store without connections says one.
+    /// How many connections of this kind were opened so far, the first included. A store without connections says one.
     pub opened: u64,
 }
 
-/// Where a store delivers news.
-pub trait Inbox: Send + Sync {
-    /// One message. Called without any lock of the store held; must not block.
+/// Where answers, news and the state of the connection for news arrive. Called with none of the store's locks held; must not block.
+pub trait Receiver: Send + Sync {
+    /// The answer to the call with this id, for the lock of this name.
+    fn answered(&self, name: &LockName, id: u64, answer: Result<Reply, StoreError>);
+
+    /// One message.
     fn deliver(&self, push: Push);
 
     /// Whether pushes arrive. After `true`, anything may have been missed in between.
@@ -142,7 +151,7 @@ pub struct Capabilities {
     pub permits: bool,
     /// Listing and inspecting. Without it the store answers those with [`StoreErrorKind::Unsupported`].
     pub inspect: bool,
-    /// Calls are answered within their first poll as a rule: no I/O, so they may run inside a `drop`.
+    /// Calls are answered while they are submitted, as a rule: no I/O, so they may run inside a `drop`.
     pub in_process: bool,
 }
 
