@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, News, Op, Parted, Release};
-use bandog_core::store::Ask;
-use bandog_core::store::Connection;
-use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind, Unreadable};
+use bandog_core::store::{Ask, Connection, Listing, Outcome, Store, StoreError, StoreErrorKind, Unreadable};
 use bandog_core::token::Stamp;
 use bandog_postgres::{PostgresConfig, PostgresStore};
 use bandog_rig::{Cable, End, Postgres, Sender};
@@ -87,13 +85,11 @@ fn silent_connection_is_left_when_its_probe_is_given_up() {
         let far = store(&over(&cable, server, &url)).await;
         apply(&far, "job", Op::Inspect).await.unwrap();
         cable.end_after(Sender::Server, 0, End::Silence);
-        let hanging = tokio::spawn({
-            let (far, op) = (far.clone(), Op::Acquire(claim(&client(1), &far)));
-            async move { apply(&far, "job", op).await }
-        });
+        // It is on its way before the probe.
+        let hanging = far.apply(LockName::new("job").unwrap(), Op::Acquire(claim(&client(1), &far)));
         let probed = tokio::time::timeout(Duration::from_millis(300), far.probe(Connection::Calls)).await;
         assert!(probed.is_err(), "{probed:?}");
-        let error = soon("an answer", hanging).await.unwrap().unwrap_err();
+        let error = soon("an answer", hanging).await.unwrap_err();
         assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unavailable, Outcome::Unknown), "{error}");
         cable.mend();
         soon("it goes on", apply(&far, "job", Op::Inspect)).await.unwrap();

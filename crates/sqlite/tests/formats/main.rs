@@ -11,7 +11,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bandog_core::store::Ask;
 use bandog_conformance::run::block_on;
 use bandog_core::format::Format;
 use bandog_core::holder::{Client, ClientId, HolderId, Who};
@@ -19,6 +18,7 @@ use bandog_core::lease::Lease;
 use bandog_core::mode::Mode;
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, News, Op, Parted, Patience, Release, Renew, Reply, Verdict};
+use bandog_core::store::Ask;
 use bandog_core::store::{Listing, Store, StoreError, StoreErrorKind, Unreadable};
 use bandog_core::time::LeaseTime;
 use bandog_core::token::Stamp;
