@@ -98,6 +98,36 @@ fn silent_connection_is_left_when_its_probe_is_given_up() {
 }
 
 #[test]
+fn process_that_falls_silent_in_a_transaction_keeps_its_locks_for_two_seconds() {
+    if_possible(async {
+        let server = Postgres::shared();
+        let url = server.url();
+        let (direct, cable) = (store(&url).await, Cable::to(server.port).await);
+        let far = store(&over(&cable, server, &url)).await;
+        let first = claim(&client(1), &direct);
+        apply(&direct, "job", Op::Acquire(first.clone())).await.unwrap();
+        // The server locks the row, and no more than a byte of its answer arrives.
+        cable.end_after(Sender::Server, 1, End::Silence);
+        let hanging = far.apply(LockName::new("job").unwrap(), release(claim(&client(2), &direct).id));
+        let is_idle =
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND application_name = 'bandog'";
+        let locked = async {
+            while server.run(is_idle) == "0" {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the lock of the row", locked).await;
+        let error = apply(&direct, "job", release(first.id)).await.unwrap_err();
+        assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unready, Outcome::NotExecuted), "{error}");
+        let freed = async { while apply(&direct, "job", release(first.id)).await.is_err() {} };
+        soon("the row is free", freed).await;
+        cable.mend();
+        let error = soon("an answer", hanging).await.unwrap_err();
+        assert_eq!(error.outcome, Outcome::NotExecuted, "{error}");
+    });
+}
+
+#[test]
 fn waiter_in_another_process_hears_of_its_grant_at_once() {
     if_possible(async {
         let url = Postgres::shared().url();
