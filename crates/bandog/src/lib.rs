@@ -19,8 +19,26 @@
 //! - Dropping a guard releases in the background; [`Guard::release`] waits for the store's answer.
 //! - [`blocking`] is the same for threads. [`MemoryStore`] and [`VirtualClock`] are for your own tests.
 //!
+//! # Features
+//!
+//! | feature | what it brings | default |
+//! |---|---|---|
+//! | `redis` | locks in a Redis or Valkey server: `redis://`, `rediss://`, `redis+unix://` | yes |
+//! | `macros` | the attribute `#[locked]` | yes |
+//! | `sqlite` | locks in a file, for the processes of one machine: `sqlite:` | no; it compiles SQLite |
+//!
+//! Locks in memory (`memory:`) need none. It works on Linux only, and refuses to compile elsewhere: leases are counted on a clock that goes on
+//! while the machine sleeps, which other systems do not give to everybody.
+//!
 //! What is promised, and on what it rests, stands in [`docs/guarantees.md`](https://github.com/bandog-lock/bandog/blob/main/docs/guarantees.md); the reasons for the defaults in
 //! [`docs/defaults.md`](https://github.com/bandog-lock/bandog/blob/main/docs/defaults.md).
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "bandog works on Linux only: leases are counted on CLOCK_BOOTTIME, which goes on while the machine sleeps"
+);
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -124,10 +142,10 @@ pub use bandog_core::{ledger, op, store, text};
 
 // The README's code must compile.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
 
 // And that of the attribute's page.
 #[cfg(all(doctest, feature = "macros"))]
-#[doc = include_str!("../../../docs/locked.md")]
+#[doc = include_str!("../locked.md")]
 struct Locked;

@@ -114,7 +114,7 @@ fn the_readme_shows_a_message_as_it_is_printed() {
     let holder = HeldBy { holder: PublicId::from_bits(0x98fa_9e01_827d_0000), who: who.into(), remaining: secs(21) };
     let place = Place { lock, store: "memory:".into() };
     let message = AcquireError::Timeout { place, waited: secs(5), holder: Some(holder) }.to_string();
-    let page = include_str!("../../../README.md");
+    let page = include_str!("../README.md");
     assert!(page.lines().any(|line| line == message), "README.md does not show {message}");
 }
 

@@ -420,7 +420,7 @@ async fn the_expansion_takes_no_names() {
 
 #[test]
 fn the_page_names_every_option() {
-    let page = include_str!("../../../docs/locked.md");
+    let page = include_str!("../locked.md");
     let said = include_str!("../../macros/tests/ui/options.stderr").lines().next().unwrap();
     let known = said.split("there are ").nth(1).unwrap().split(", ");
     let (_, table) = page.split_once("## Options").unwrap();

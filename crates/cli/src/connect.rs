@@ -1,24 +1,32 @@
 //! From arguments and settings to a client of the store.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use bandog::{ConfigError, ErrorKind, Locks};
+use bandog::{Clock, ConfigError, ErrorKind, Locks};
 
 use crate::args::StoreArgs;
 use crate::entry::{TICKET, ticket_label};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::near;
+use crate::note::Note;
 use crate::query;
+use crate::say::Say;
 use crate::screen::harmless;
 use crate::settings::Settings;
 use crate::shell;
+use crate::signals::Interrupts;
 
 /// Where the locks are unless somebody says otherwise.
 const DEFAULT: &str = "sqlite:";
 
+/// The pauses between two tries at a store that is away.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
 /// What others see of this process.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Label<'a> {
     /// Given on the command line: it wins.
     Given(&'a str),
@@ -116,6 +124,44 @@ pub(crate) async fn connect(args: &StoreArgs, settings: &Settings, label: Label<
         }
     }
     builder.connect(&url).await.map_err(|error| unopened(&error, &url))
+}
+
+/// Opens the store; one that is away is waited for, for as long as was asked. `told` has who waits and how to say it.
+pub(crate) async fn connect_within(
+    patience: Option<Duration>,
+    (args, settings, label): (&StoreArgs, &Settings, Label<'_>),
+    (name, say): (&str, &Say),
+    interrupts: &mut Interrupts,
+) -> Result<Locks, Failure> {
+    let began = Clock::system().now();
+    let (mut pause, mut is_told) = (FIRST_PAUSE, false);
+    loop {
+        let opened = tokio::select! {
+            biased;
+            signal = interrupts.next() => return Err(interrupted(name, say, signal)),
+            opened = connect(args, settings, label) => opened,
+        };
+        let waited = Clock::system().now().since(began);
+        let left = patience.unwrap_or_default().saturating_sub(waited);
+        match opened {
+            Err(failure) if failure.is_unavailable() && !left.is_zero() => {
+                if !is_told {
+                    say.note(name, &Note::NoStore { error: failure.text().to_owned(), left });
+                    is_told = true;
+                }
+            }
+            opened => return opened,
+        }
+        tokio::select! {
+            signal = interrupts.next() => return Err(interrupted(name, say, signal)),
+            () = tokio::time::sleep(pause.min(left)) => pause = (pause * 2).min(LONGEST_PAUSE),
+        }
+    }
+}
+
+fn interrupted(name: &str, say: &Say, signal: i32) -> Failure {
+    say.note(name, &Note::Interrupted { signal });
+    Failure::said(Exit::Interrupted(signal))
 }
 
 /// Why a store was not opened.

@@ -17,6 +17,8 @@ pub enum Exit {
     Interrupted(i32),
     /// Wrong arguments, options or configuration.
     Usage,
+    /// A file descriptor cannot be locked: as flock(1) ends.
+    Descriptor,
     /// The store cannot be reached or used.
     Unavailable,
     /// Held by another, and the wait (if any) is over; the code is the user's to choose.
@@ -64,6 +66,7 @@ impl Exit {
             Self::Declined | Self::Unfit | Self::Incomplete => 1,
             Self::NoLock => 3,
             Self::Usage => 64,
+            Self::Descriptor => 65,
             Self::Unavailable => 69,
             Self::Lost => 90,
             Self::MaxHold => 91,
@@ -98,14 +101,19 @@ const fn row(code: &'static str, meaning: &'static str, of: &'static [&'static s
 pub const TABLE: &[Row] = &[
     row("0..255", "run: the command's own code", &["run"]),
     row("128+N", "run: the command was ended by signal N", &["run"]),
-    row("0", "done", &["acquire", "renew", "release", "ls", "show", "watch", "top", "break", "doctor", "bench"]),
+    row(
+        "0",
+        "done",
+        &["acquire", "renew", "release", "wait", "ls", "show", "watch", "top", "break", "doctor", "bench"],
+    ),
     row("1", "the question was not answered with yes; nothing was done", &["break", "bench"]),
     row("1", "doctor: something is wrong (with --strict: or risky, or unknown)", &["doctor"]),
     row("1", "ls: something in the place of a lock could not be read", &["ls"]),
     row("3", "there is no such lock or store, or nobody holds it", &["ls", "show", "break"]),
     row("64", "wrong arguments, options or configuration", &[]),
+    row("65", "dflock: the file descriptor cannot be locked", &["dflock"]),
     row("69", "the store cannot be reached or used", &[]),
-    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire", "break", "bench"]),
+    row("75", "busy, or the wait is over (another code: -E)", &["run", "acquire", "wait", "break", "bench"]),
     row("90", "the lease was lost", &["run", "acquire", "renew", "release", "bench"]),
     row("91", "the maximum hold was exceeded", &["run"]),
     row("126", "the command is not executable", &["run"]),
@@ -113,7 +121,7 @@ pub const TABLE: &[Row] = &[
     row(
         "130",
         "interrupted while waiting or measuring (128+N for other signals)",
-        &["run", "acquire", "break", "bench"],
+        &["run", "acquire", "wait", "break", "bench"],
     ),
 ];
 
@@ -136,6 +144,7 @@ mod tests {
     fn every_code_of_our_own_is_in_the_table() {
         let own = [
             Exit::Usage,
+            Exit::Descriptor,
             Exit::Unavailable,
             Exit::Busy(BUSY),
             Exit::Lost,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::explain::Kind;
-use crate::say::{write, write_wrapped};
+use crate::say::{self, write, write_wrapped};
 use crate::screen::{Ink, Screen, harmless};
 
 /// Why the command ends early: the code and the words.
@@ -79,6 +79,16 @@ impl Failure {
         self
     }
 
+    /// Whether the store is away, and may come back.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.kind.word == ErrorKind::Unavailable.as_str()
+    }
+
+    /// What happened.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Says it, also when nobody knows yet how the user wants things said.
     pub(crate) fn say(&self, json: bool, quiet: bool) {
         let Self { exit, kind, text, lock, advice } = self;
@@ -95,7 +105,7 @@ impl Failure {
         }
         // Its lines are ours; what stands in them may be anybody's.
         let lines: Vec<String> = text.split('\n').map(harmless).collect();
-        write_wrapped(&format!("bandog: {}", lines.join("\n")));
+        write_wrapped(&format!("{}: {}", say::name(), lines.join("\n")));
         if !quiet {
             write(&told(*kind, advice.clone().unwrap_or_else(|| kind.advice(lock.as_deref()))));
         }

@@ -3,14 +3,16 @@
 //!
 //! Invariant: the supervisor never believes in a later end of the lease than the guard does.
 
+use std::os::unix::process::CommandExt;
 use std::pin::pin;
+use std::process::{Command, Stdio};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bandog::{Clock, GuardState, Hold, LossReason, Moment, ReleaseError};
 
 use crate::args::{OnLost, Run};
-use crate::child::{Cause, Child, Ending, Happening, Refused, Respite, Status};
+use crate::child::{self, Cause, Child, Ending, Happening, Refused, Respite, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Held;
@@ -19,7 +21,10 @@ use crate::say::Say;
 use crate::signals::Interrupts;
 
 /// How long the end of a lost hold is waited for: it is over whether or not the store answers.
-pub(crate) const SOON: Duration = Duration::from_millis(250);
+const SOON: Duration = Duration::from_millis(250);
+
+/// How long the client's end is waited for after that: a store that answered so far needs no longer.
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// How it all ended.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +53,8 @@ pub(crate) struct Keep<'a> {
     ended: Option<Exit>,
     /// Whether the loss was told, or is not to be.
     told: bool,
+    /// Whether what is to be run at the loss was run.
+    called: bool,
 }
 
 impl<'a> Keep<'a> {
@@ -70,6 +77,7 @@ impl<'a> Keep<'a> {
             stood: false,
             ended: None,
             told: false,
+            called: false,
         }
     }
 
@@ -137,8 +145,10 @@ impl<'a> Keep<'a> {
         child.keep(self.until);
         if self.danger() <= now && self.ended.is_none() && self.args.on_lost == OnLost::Term {
             self.ended = Some(Exit::Lost);
-            self.note(&Note::Danger { reason: self.reason(), grace: self.kill_at().since(now) });
+            let reason = self.reason();
+            self.note(&Note::Danger { reason: reason.clone(), grace: self.kill_at().since(now) });
             child.end(self.kill_at());
+            self.call(&reason);
         }
     }
 
@@ -194,8 +204,9 @@ impl<'a> Keep<'a> {
                 "stopping the command (KILL)"
             }
             OnLost::Notify => "the command goes on without it",
-            OnLost::Ignore => return,
+            OnLost::Ignore => return self.call(&reason),
         };
+        self.call(&reason);
         self.note(&Note::Lost { reason, held, action });
     }
 
@@ -239,6 +250,7 @@ impl<'a> Keep<'a> {
             // The supervisor may be faster than the look that is due.
             self.stood |= self.is_late(now);
             let (reason, held) = (self.reason(), now.since(self.since));
+            self.call(&reason);
             self.note(&Note::Lost { reason, held, action: "the command was stopped" });
         }
         if ending.cause == Cause::Lease {
@@ -271,13 +283,24 @@ impl<'a> Keep<'a> {
         self.ended == Some(Exit::Lost) || matches!(self.hold.state(), GuardState::Lost { .. })
     }
 
+    /// Runs what is to be run when the lease is lost, once.
+    fn call(&mut self, reason: &LossReason) {
+        if !std::mem::replace(&mut self.called, true) {
+            call(self.args, self.say, &self.hold, reason);
+        }
+    }
+
     async fn release(self, exit: Exit, ran: Option<Ran>) -> Exit {
         let (name, say, held) = (&self.args.lock.name, self.say, now().since(self.since));
+        let (args, hold, called) = (self.args, self.hold.clone(), self.called);
         let patience = if self.is_lost() { SOON } else { Duration::MAX };
         match tokio::time::timeout(patience, self.held.release()).await {
             Ok(Ok(())) => say.note(name, &Note::Released { held, ran }),
             Ok(Err(_)) | Err(_) if self.ended.is_some() => {}
             Ok(Err(ReleaseError::Lost { reason, .. })) if self.args.on_lost != OnLost::Ignore => {
+                if !called {
+                    call(args, say, &hold, &reason);
+                }
                 say.note(name, &Note::Lost { reason, held, action: "the command had ended" });
                 return Exit::Lost;
             }
@@ -289,6 +312,19 @@ impl<'a> Keep<'a> {
 
     fn note(&self, note: &Note) {
         self.say.note(&self.args.lock.name, note);
+    }
+}
+
+/// Runs the text that is for a lost lease. Nobody waits for it.
+fn call(args: &Run, say: &Say, hold: &Hold, reason: &LossReason) {
+    let Some(text) = args.on_lost_exec.as_ref().filter(|_| *reason != LossReason::MaxHold) else { return };
+    let mut hook = Command::new("/bin/sh");
+    hook.arg("-c").arg(text).stdin(Stdio::null()).process_group(0);
+    child::without_secrets(&mut hook);
+    hook.env("BANDOG_NAME", &args.lock.name).env("BANDOG_TOKEN", hold.token().to_string());
+    hook.env("BANDOG_LOST_REASON", reason.as_str()).env("BANDOG_LOST_MESSAGE", reason.to_string());
+    if let Err(error) = hook.spawn() {
+        say.note(&args.lock.name, &Note::NotCalled { error: error.to_string() });
     }
 }
 

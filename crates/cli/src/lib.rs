@@ -3,6 +3,7 @@
 pub mod args;
 mod ask;
 mod bench;
+mod caution;
 pub mod child;
 mod connect;
 mod dflock;
@@ -17,7 +18,9 @@ mod file;
 pub mod fuzzing;
 mod grace;
 mod held;
+mod idle;
 mod keep;
+pub mod keeper;
 mod ls;
 mod mistake;
 mod names;
@@ -56,11 +59,17 @@ use signal_hook::consts::SIGINT;
 
 /// Does what the arguments say; the first is the name under which the command was called.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    let parsed = if is_dflock(&args) { dflock::translate(&args) } else { Ok(args.clone()) };
-    match parsed.map_err(Wrong::from).and_then(|args| settings::parse(&args)) {
+    if is_dflock(&args) {
+        return end(dflock::main(&args));
+    }
+    match settings::parse(&args) {
         Ok((cli, settings)) => {
             if !wants_quiet(&args) {
                 variables::warn_of_misspelt(wants_json(&args));
+                // `doctor` says what it thinks of the server, and in which order.
+                if !matches!(cli.command, Command::Doctor(_)) {
+                    caution::tell(wants_json(&args));
+                }
             }
             end(perform(&cli, &settings))
         }
@@ -124,6 +133,10 @@ fn perform(cli: &Cli, settings: &Settings) -> Exit {
         Command::Release(args) => {
             let say = Say::new(args.talk, args.store.json);
             on_runtime(&say, None, async |say| tickets::release(args, settings, say).await)
+        }
+        Command::Wait(args) => {
+            let say = Say::new(args.talk, args.store.json);
+            on_runtime(&say, Some(&args.name), async |say| idle::wait(args, settings, say).await)
         }
         Command::Ls(args) => on_runtime(&plainly(&args.store), None, async |_| ls::ls(args, settings).await),
         Command::Show(args) => {

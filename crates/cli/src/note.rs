@@ -22,6 +22,15 @@ pub(crate) enum Note {
         waited: Duration,
         silent: Duration,
     },
+    /// The store cannot be opened yet.
+    NoStore {
+        error: String,
+        left: Duration,
+    },
+    /// Nobody holds it.
+    Free {
+        waited: Duration,
+    },
     Busy {
         scene: Scene,
         waited: Option<Duration>,
@@ -63,6 +72,10 @@ pub(crate) enum Note {
         /// Nothing if the command could not be run.
         ran: Option<Ran>,
     },
+    /// What was to be run when the lease was lost.
+    NotCalled {
+        error: String,
+    },
     Unreleased {
         error: String,
     },
@@ -76,6 +89,15 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
+    fn words(self) -> String {
+        let length = short(self.length);
+        match self.status {
+            Status::Code(code) => format!("the command ended with {code} after {length}"),
+            Status::Signal(signal) => format!("the command was ended by signal {signal} after {length}"),
+            Status::Unknown => format!("the command was ended after {length}"),
+        }
+    }
+
     fn json(self) -> Value {
         let (code, signal) = match self.status {
             Status::Code(code) => (Some(code), None),
@@ -100,14 +122,17 @@ pub(crate) enum Weight {
 impl Note {
     pub(crate) fn weight(&self) -> Weight {
         match self {
-            Self::Danger { .. } | Self::Lost { .. } | Self::MaxHold { .. } | Self::Unreleased { .. } => Weight::Error,
+            Self::Danger { .. } | Self::Lost { .. } | Self::MaxHold { .. } => Weight::Error,
+            Self::Unreleased { .. } | Self::NotCalled { .. } => Weight::Error,
             Self::Waiting { .. }
             | Self::Unanswered { .. }
+            | Self::NoStore { .. }
             | Self::Busy { .. }
             | Self::AtLeast { .. }
             | Self::Shortened { .. } => Weight::News,
             Self::Interrupted { .. }
             | Self::Acquired { .. }
+            | Self::Free { .. }
             | Self::Started { .. }
             | Self::Released { .. }
             | Self::Stopped
@@ -136,6 +161,8 @@ impl Note {
                 let since = time_words(wall_micros().saturating_sub(micros(*silent)));
                 format!("waited {}, the store has not answered for {} (since {since})", short(*waited), short(*silent))
             }
+            Self::NoStore { error, left } => format!("waiting for the store, for {} at most: {error}", short(*left)),
+            Self::Free { waited } => format!("free after {}", short(*waited)),
             Self::Busy { scene, waited: None } => format!("busy, {}", scene.words()),
             Self::Busy { scene, waited: Some(waited) } => format!("busy after {}, {}", short(*waited), scene.words()),
             Self::Interrupted { signal } => format!("interrupted by signal {signal}"),
@@ -160,7 +187,9 @@ impl Note {
             Self::Resumed => "goes on".to_owned(),
             Self::AtLeast { left } => format!("done; held for another {} (--at-least)", short(*left)),
             Self::Shortened { signal } => format!("released early: interrupted by signal {signal}"),
-            Self::Released { held, .. } => format!("released after {}", short(*held)),
+            Self::Released { held, ran: None } => format!("released after {}", short(*held)),
+            Self::Released { held, ran: Some(ran) } => format!("released after {}; {}", short(*held), ran.words()),
+            Self::NotCalled { error } => format!("--on-lost-exec could not be run: {error}"),
             Self::Unreleased { error } => format!("the release was not confirmed: {error}"),
         }
     }
@@ -180,6 +209,8 @@ impl Note {
             Self::Unanswered { waited, silent } => {
                 ("unanswered", json!({ "waited_ms": millis(*waited), "silent_ms": millis(*silent) }))
             }
+            Self::NoStore { error, left } => ("no_store", json!({ "message": error, "left_ms": millis(*left) })),
+            Self::Free { waited } => ("free", json!({ "waited_ms": millis(*waited) })),
             Self::Busy { scene, waited } => ("busy", scene.json(*waited)),
             Self::Interrupted { signal } => ("interrupted", json!({ "signal": signal })),
             Self::Acquired { token, holder, waited } => {
@@ -209,6 +240,9 @@ impl Note {
                     fields.extend(ran);
                 }
                 ("released", fields)
+            }
+            Self::NotCalled { error } => {
+                ("warning", json!({ "message": format!("--on-lost-exec could not be run: {error}") }))
             }
             Self::Unreleased { error } => ("unreleased", json!({ "error": error })),
         }

@@ -27,7 +27,7 @@ pub(crate) fn completions(shell: Shell) -> Result<Exit, Failure> {
 /// Prints the names of locks. One with a sign that JSON escapes is for people to type.
 const NAMES: &str = r#"bandog ls --json 2> /dev/null | sed -n 's/^{"lock":"\([^"\\]*\)".*/\1/p'"#;
 /// The subcommands that are about a lock.
-const NAMED: [&str; 7] = ["run", "acquire", "show", "break", "ls", "watch", "top"];
+const NAMED: [&str; 8] = ["run", "acquire", "wait", "show", "break", "ls", "watch", "top"];
 
 /// What no description can know: the locks that there are.
 fn with_names(shell: Shell, script: &str) -> String {

@@ -8,7 +8,7 @@ use bandog::Locks;
 
 use crate::args::{OnLost, Run};
 use crate::child::{Child, Plan, Policy, Prepared, Respite};
-use crate::connect::{Label, connect};
+use crate::connect::{Label, connect_within};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::grace;
@@ -22,22 +22,30 @@ use crate::wait::{Got, Wait};
 pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
     let (program, words) = command(args);
     let usual = base_name(&program);
-    let locks = connect(&args.store, settings, Label::new(args.lock.label.as_deref(), &usual)).await?;
-    let ended = under(&locks, args, say, program, words).await;
+    let mut interrupts = Interrupts::new();
+    let store = (&args.store, settings, Label::new(args.lock.label.as_deref(), &usual));
+    let told = (args.lock.name.as_str(), say);
+    let locks = connect_within(args.patience.wait_for_store, store, told, &mut interrupts).await?;
+    let ended = under(&locks, args, say, (program, words), interrupts).await;
     // Whatever was begun and is not wanted any more is released before the process ends. Of a lost hold nothing is left to release, and
     // its store may never answer.
     let is_lost = ended.as_ref().is_ok_and(|over| over.is_lost);
-    let patience = if is_lost { keep::SOON } else { Duration::MAX };
+    let patience = if is_lost { keep::AT_ONCE } else { Duration::MAX };
     let _ = tokio::time::timeout(patience, locks.shutdown()).await;
     ended.map(|over| over.exit)
 }
 
-async fn under(locks: &Locks, args: &Run, say: &Say, program: OsString, words: Vec<OsString>) -> Result<Over, Failure> {
+async fn under(
+    locks: &Locks,
+    args: &Run,
+    say: &Say,
+    (program, words): (OsString, Vec<OsString>),
+    mut interrupts: Interrupts,
+) -> Result<Over, Failure> {
     let (lease, respite) = grace::checked(locks, args)?;
     let plan = Plan { program, args: words, env: Vec::new(), policy: policy(args.on_lost), respite };
     let request = Request::new(locks, &args.lock);
     let wait = Wait { locks, args: &args.lock, on_busy: args.on_busy, say };
-    let mut interrupts = Interrupts::new();
     // The supervisor is made ready meanwhile; nothing of the user's runs before the lease is confirmed.
     let (got, prepared) = tokio::join!(wait.get(&request, &mut interrupts), Child::prepare(plan));
     let got = got?;

@@ -5,13 +5,27 @@
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::args;
+use crate::dflock::Words;
 use crate::failure::{self, Failure};
 use crate::note::{Note, Weight};
 use crate::screen::{Screen, harmless};
+
+static NAME: OnceLock<&'static str> = OnceLock::new();
+
+/// What messages begin with: the name under which the program was called.
+pub(crate) fn name() -> &'static str {
+    NAME.get().copied().unwrap_or("bandog")
+}
+
+/// Once, before anything is said.
+pub(crate) fn set_name(name: &'static str) {
+    let _ = NAME.set(name);
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Talk {
@@ -27,6 +41,8 @@ pub(crate) struct Say {
     json: bool,
     live: bool,
     shown: Cell<bool>,
+    /// In the place of our own words, where flock(1) has others or none.
+    flock: Option<Words>,
 }
 
 impl Say {
@@ -37,7 +53,16 @@ impl Say {
             _ => Talk::Normal,
         };
         let live = !json && talk != Talk::Quiet && std::io::stderr().is_terminal();
-        Self { talk, json, live, shown: Cell::new(false) }
+        Self { talk, json, live, shown: Cell::new(false), flock: None }
+    }
+
+    /// As flock(1) says it.
+    pub(crate) fn like_flock(words: Words) -> Self {
+        Self { talk: Talk::Quiet, json: false, live: false, shown: Cell::new(false), flock: Some(words) }
+    }
+
+    pub(crate) fn is_like_flock(&self) -> bool {
+        self.flock.is_some()
     }
 
     /// Whether a wait has one line that changes, instead of a line per change.
@@ -47,6 +72,9 @@ impl Say {
 
     pub(crate) fn note(&self, lock: &str, note: &Note) {
         self.clear();
+        if self.flock.as_ref().is_some_and(|words| words.say(note)) {
+            return;
+        }
         let heard = match note.weight() {
             Weight::Error => true,
             Weight::News => self.talk >= Talk::Normal,
@@ -61,7 +89,7 @@ impl Say {
             failure::explain_json(&mut object, kind, Some(lock));
             return write(&format!("{object}\n"));
         }
-        write_wrapped(&format!("bandog: {}: {}", harmless(lock), note.words()));
+        write_wrapped(&format!("{}: {}: {}", name(), harmless(lock), note.words()));
         if self.talk > Talk::Quiet {
             write(&failure::explanation(kind, Some(lock)));
         }
@@ -73,7 +101,7 @@ impl Say {
         if self.json || self.talk == Talk::Quiet {
             return self.note(lock, note);
         }
-        write(&format!("bandog: {}: {}\n", harmless(lock), note.words()));
+        write(&format!("{}: {}: {}\n", name(), harmless(lock), note.words()));
     }
 
     /// Whether an answer in words is wanted where silence would do.
@@ -92,7 +120,7 @@ impl Say {
         let size = rustix::termios::tcgetwinsize(std::io::stderr());
         // A terminal that does not know its size says 0.
         let columns = size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80);
-        let text = format!("bandog: {}: {}", harmless(lock), note.words());
+        let text = format!("{}: {}: {}", name(), harmless(lock), note.words());
         // One column stays free: a full line would wrap on some terminals.
         let fits = columns.max(20) - 1;
         let text =

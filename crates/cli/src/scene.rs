@@ -35,6 +35,11 @@ impl Scene {
         Some(info.map(|info| read(&info.record)).unwrap_or_default())
     }
 
+    /// What a record shows now.
+    pub(crate) fn as_seen(record: &RecordView) -> Self {
+        Self::read(record, wall_micros(), std::process::id())
+    }
+
     fn read(record: &RecordView, now: u64, pid: u32) -> Self {
         // One process waits once here, so its number is enough; hosts share a store, so it is not all.
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -20,7 +20,17 @@ use crate::file;
 use crate::query;
 
 /// Options of the command that a file may set; their environment variables are clap's.
-const OWN: &[&str] = &["store", "max_hold", "at_least", "on_lost", "grace", "conflict_exit_code", "on_busy"];
+const OWN: &[&str] = &[
+    "store",
+    "max_hold",
+    "at_least",
+    "on_lost",
+    "grace",
+    "conflict_exit_code",
+    "on_busy",
+    "on_lost_exec",
+    "wait_for_store",
+];
 
 /// Library options that were given in the file or the environment: name, value, and where it was given.
 #[derive(Debug, Default)]

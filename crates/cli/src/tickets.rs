@@ -9,11 +9,12 @@ use bandog::{Locks, ReleaseError, RenewError, Ticket};
 use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
-use crate::connect::{Label, connect};
+use crate::connect::{Label, connect, connect_within};
 use crate::entry::TICKET;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::held::Request;
+use crate::keeper::{self, Descriptor};
 use crate::note::millis;
 use crate::peek;
 use crate::say::Say;
@@ -29,23 +30,71 @@ pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> R
         let why = "standard output is closed or /dev/null, and the ticket would be lost";
         return Err(Failure::usage(why));
     }
-    let locks = connect(&args.store, settings, Label::Ticket(args.lock.label.as_deref())).await?;
+    if let Some(pid) = args.keep {
+        keeper::check(pid)?;
+    }
+    let mut interrupts = Interrupts::new();
+    let store = (&args.store, settings, Label::Ticket(args.lock.label.as_deref()));
+    let told = (args.lock.name.as_str(), say);
+    let locks = connect_within(args.patience.wait_for_store, store, told, &mut interrupts).await?;
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
-    let ended = hand_out(&wait, &request, args).await;
+    let ended = hand_out(&wait, &request, args, interrupts).await;
     drop(locks.shutdown().await);
     ended
 }
 
-async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire) -> Result<Exit, Failure> {
-    let mut interrupts = Interrupts::new();
+async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire, interrupts: Interrupts) -> Result<Exit, Failure> {
+    let ticket = take(wait, request, interrupts).await?;
+    if let Some(pid) = args.keep {
+        keep(keeper::Reason::Process(pid), &ticket, wait.locks, args).await?;
+    }
+    print(&ticket, args, wait.say, wait.locks).await
+}
+
+/// Waits for the lock, and makes a ticket of it.
+async fn take(wait: &Wait<'_>, request: &Request, mut interrupts: Interrupts) -> Result<Ticket, Failure> {
     let got = wait.get(request, &mut interrupts).await?;
     let ticket = got.held.detach().await.map_err(|error| Failure::of(error.kind(), &error))?;
     if let Some(signal) = interrupts.caught() {
         drop(ticket.release(wait.locks).await);
         return Err(wait.interrupted(signal));
     }
-    print(&ticket, args, wait.say, wait.locks).await
+    Ok(ticket)
+}
+
+/// Gives the ticket to a keeper, or releases it.
+async fn keep(reason: keeper::Reason, ticket: &Ticket, locks: &Locks, args: &Acquire) -> Result<(), Failure> {
+    let kept = keeper::start(reason, ticket, &args.store);
+    if kept.is_err() {
+        drop(ticket.release(locks).await);
+    }
+    kept
+}
+
+/// Takes the lock for an open file: it is held until the file is closed, or the mark is taken away.
+pub(crate) async fn hold(file: &Descriptor, args: &Acquire, settings: &Settings, say: &Say) -> Result<Exit, Failure> {
+    let mut interrupts = Interrupts::new();
+    let store = (&args.store, settings, Label::Ticket(Some("dflock")));
+    let told = (args.lock.name.as_str(), say);
+    let locks = connect_within(args.patience.wait_for_store, store, told, &mut interrupts).await?;
+    let request = Request::new(&locks, &args.lock).fixed();
+    let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
+    let held = async {
+        let ticket = take(&wait, &request, interrupts).await?;
+        let marked = file.set(args.lock.shared).and_then(|mark| Ok((mark, file.again()?)));
+        let kept = match marked {
+            Ok((mark, again)) => keep(keeper::Reason::Mark(mark, again), &ticket, &locks, args).await,
+            Err(error) => {
+                drop(ticket.release(&locks).await);
+                Err(file.failed(&error))
+            }
+        };
+        kept.inspect_err(|_| file.unmark()).map(|()| Exit::Fine)
+    };
+    let ended = held.await;
+    drop(locks.shutdown().await);
+    ended
 }
 
 async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Result<Exit, Failure> {

@@ -5,24 +5,27 @@ use std::ffi::OsString;
 
 use bandog::LocksBuilder;
 use clap::CommandFactory;
-use serde_json::json;
 
 use crate::args::Cli;
+use crate::caution;
 use crate::near;
-use crate::say::write;
 
 const PREFIX: &str = "BANDOG_";
 /// Set for commands under a lock, or by `acquire --export`.
-const SET: &[&str] = &["BANDOG_NAME", "BANDOG_HOLDER", "BANDOG_TOKEN", "BANDOG_WAITED_MS", "BANDOG_TICKET"];
+const SET: &[&str] = &[
+    "BANDOG_NAME",
+    "BANDOG_HOLDER",
+    "BANDOG_TOKEN",
+    "BANDOG_WAITED_MS",
+    "BANDOG_TICKET",
+    "BANDOG_LOST_REASON",
+    "BANDOG_LOST_MESSAGE",
+];
 
 /// Warns of each variable that has almost the name of one of ours.
 pub(crate) fn warn_of_misspelt(json: bool) {
     for (name, meant) in misspelt(std::env::vars_os().map(|(name, _)| name)) {
-        let text = format!("the variable {name} means nothing here; did you mean {meant}?");
-        write(&match json {
-            true => format!("{}\n", json!({ "event": "warning", "lock": null, "message": text })),
-            false => format!("bandog: warning: {text}\n"),
-        });
+        caution::say(&format!("the variable {name} means nothing here; did you mean {meant}?"), json);
     }
 }
 

@@ -62,8 +62,12 @@ impl Wait<'_> {
         if let Some(held) = request.clone().at_once().try_acquire().await.map_err(|error| failure(&error))? {
             return Ok(held);
         }
-        self.refuse_our_own().await?;
-        if self.args.nonblock || self.args.wait.is_some_and(|wait| wait.is_zero()) {
+        let is_at_once = self.args.nonblock || self.args.wait.is_some_and(|wait| wait.is_zero());
+        // To flock(1) a lock of its own is as busy as another's.
+        if !(is_at_once && self.say.is_like_flock()) {
+            self.refuse_our_own().await?;
+        }
+        if is_at_once {
             return Err(self.busy(None).await);
         }
         tokio::select! {

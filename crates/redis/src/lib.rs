@@ -28,6 +28,11 @@
 //! - One key per lock, and no script touches another.
 //! - Whatever a server answers, decoding gives an error and never panics.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "bandog works on Linux only: leases are counted on CLOCK_BOOTTIME, which goes on while the machine sleeps"
+);
+
 mod announce;
 mod calls;
 mod checkup;

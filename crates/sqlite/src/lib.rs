@@ -20,6 +20,9 @@
 //! | `checkup` | the examination of a file and its place, from the path alone |
 //! | `host`, `error`, `ailment` | the machine's clocks and boot, the words for everything that goes wrong, and looking for its cause |
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("bandog works on Linux only: it listens by inotify and asks for the boot id");
+
 mod ailment;
 mod bell;
 mod busy;

@@ -16,7 +16,7 @@ use bandog_conformance::{Bench, Terms};
 use bandog_core::name::LockName;
 use bandog_core::op::{Op, Parted, Renewal};
 use bandog_core::store::Ask;
-use bandog_core::store::{Outcome, Store, StoreErrorKind};
+use bandog_core::store::{Outcome, StoreErrorKind};
 use bandog_core::time::{LeaseTime, RunId, WallTime};
 use bandog_sqlite::{BootId, Host, Settings, SqliteStore};
 use common::{Asleep, ByHand, Directory, Machine, wait_until_closed};

@@ -43,6 +43,6 @@ pub struct LockArgs {
     pub label: Option<String>,
 }
 
-fn exit_code(text: &str) -> Result<u8, String> {
+pub(super) fn exit_code(text: &str) -> Result<u8, String> {
     text.parse().map_err(|_| "not a whole number from 0 to 255".to_owned())
 }

@@ -8,6 +8,7 @@ mod revoke;
 mod run;
 mod store;
 mod tickets;
+mod wait;
 mod watch;
 
 use std::time::Duration;
@@ -22,8 +23,9 @@ pub use self::look::{Ls, Show, Sort};
 pub use self::revoke::Break;
 pub(crate) use self::run::max_hold;
 pub use self::run::{OnBusy, OnLost, Run};
-pub use self::store::{StoreArgs, Talk};
+pub use self::store::{Patience, StoreArgs, Talk};
 pub use self::tickets::{Acquire, Redeem};
+pub use self::wait::Wait;
 pub use self::watch::{Alerts, Looks, Top, Watch};
 use crate::exit;
 
@@ -47,6 +49,8 @@ pub enum Command {
     Renew(Redeem),
     /// Release the lock of a ticket
     Release(Redeem),
+    /// Wait until nobody holds a lock, without taking it
+    Wait(Wait),
     /// List locks that somebody holds or waits for
     Ls(Ls),
     /// Show one lock: who holds it, who waits, what the store remembers of it

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{LockArgs, StoreArgs, Talk, duration};
+use super::{LockArgs, Patience, StoreArgs, Talk, duration};
 use crate::exit;
 
 /// `bandog run`.
@@ -15,6 +15,9 @@ pub struct Run {
     /// The lock.
     #[command(flatten)]
     pub lock: LockArgs,
+    /// For a store that is away.
+    #[command(flatten)]
+    pub patience: Patience,
     /// The store and its options.
     #[command(flatten)]
     pub store: StoreArgs,
@@ -45,6 +48,15 @@ pub struct Run {
     /// What to do with the command when the lease is lost
     #[arg(long, help_heading = "The command", value_name = "HOW", value_enum, default_value_t = OnLost::Term, env = "BANDOG_ON_LOST", hide_env_values = true)]
     pub on_lost: OnLost,
+    /// Run this text with /bin/sh when the lease is lost, beside what becomes of the command; it is not waited for
+    #[arg(
+        long,
+        help_heading = "The command",
+        value_name = "STRING",
+        env = "BANDOG_ON_LOST_EXEC",
+        hide_env_values = true
+    )]
+    pub on_lost_exec: Option<OsString>,
     /// How long the command has between TERM and KILL; it ends before the lease can [default: 5s, less for short leases]
     #[arg(long, help_heading = "The command", value_name = "DUR", value_parser = duration, env = "BANDOG_GRACE", hide_env_values = true)]
     pub grace: Option<Duration>,

@@ -1,8 +1,11 @@
 //! Where the locks are and how answers look: what every command that asks a store has in common.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+
+use super::duration;
 
 /// Which store, and in which form.
 #[derive(Debug, Clone, Args)]
@@ -17,6 +20,15 @@ pub struct StoreArgs {
     /// Say it in JSON, one object per line; answers on standard output, the rest on standard error
     #[arg(long)]
     pub json: bool,
+}
+
+/// How long a store that is away is waited for before there is anything to do with it.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Store and messages")]
+pub struct Patience {
+    /// Wait this long for a store that cannot be opened: one that is being restarted [default: not at all]
+    #[arg(long, value_name = "DUR", value_parser = duration, env = "BANDOG_WAIT_FOR_STORE", hide_env_values = true)]
+    pub wait_for_store: Option<Duration>,
 }
 
 /// How much to say.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{LockArgs, StoreArgs, Talk};
+use super::{LockArgs, Patience, StoreArgs, Talk};
 use crate::exit;
 
 /// `bandog acquire`.
@@ -12,6 +12,9 @@ pub struct Acquire {
     /// The lock.
     #[command(flatten)]
     pub lock: LockArgs,
+    /// For a store that is away.
+    #[command(flatten)]
+    pub patience: Patience,
     /// The store and its options.
     #[command(flatten)]
     pub store: StoreArgs,
@@ -21,6 +24,9 @@ pub struct Acquire {
     /// Print shell commands that set BANDOG_TICKET and BANDOG_TOKEN, for eval
     #[arg(long)]
     pub export: bool,
+    /// Renew the ticket while this process lives, and release it then: $$ is the script itself
+    #[arg(long, help_heading = "The lock", value_name = "PID")]
+    pub keep: Option<i32>,
 }
 
 /// `bandog renew` and `bandog release`.

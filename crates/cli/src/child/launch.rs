@@ -74,7 +74,8 @@ fn say(refused: &Refused) {
     let _ = writeln!(io::stderr(), "bandog: {}", harmless(&refused.why));
 }
 
-fn explain(program: &OsStr, error: &io::Error) -> (u8, String) {
+/// The code of a program that cannot be run, and why.
+pub(crate) fn explain(program: &OsStr, error: &io::Error) -> (u8, String) {
     if error.kind() != io::ErrorKind::NotFound {
         return (NOT_EXECUTABLE, format!("not executable: {}", reason(program, error)));
     }

@@ -27,9 +27,11 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 pub use happening::{Cause, Ending, Happening, Refused, Status};
+pub(crate) use launch::explain;
 pub use plan::{Plan, Policy, Respite};
 pub use prepare::Prepared;
 pub use signals::Ignored;
+pub(crate) use ward::without_secrets;
 pub use wrapper::Child;
 
 /// The first argument of a supervisor.

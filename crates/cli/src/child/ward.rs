@@ -44,6 +44,15 @@ struct Killing {
     pause: Duration,
 }
 
+/// Takes the password of the store out of what a command inherits, and a ticket, which is the secret of another hold.
+pub(crate) fn without_secrets(command: &mut Command) {
+    match std::env::var(STORE).ok().and_then(|url| bandog::without_login(&url)) {
+        Some(url) => command.env(STORE, url),
+        None => command.env_remove(STORE),
+    };
+    command.env_remove("BANDOG_TICKET");
+}
+
 impl Ward {
     /// A command that does not run yet.
     pub(super) fn new(command: Vec<OsString>) -> Self {
@@ -62,18 +71,13 @@ impl Ward {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let mut launcher = Command::new("/proc/self/exe");
-        match std::env::var(STORE).ok().and_then(|url| bandog::without_login(&url)) {
-            Some(url) => launcher.env(STORE, url),
-            None => launcher.env_remove(STORE),
-        };
+        without_secrets(&mut launcher);
         let launcher = launcher
             .arg0("bandog")
             .arg(LAUNCH)
             .args(origin.args(getpid()))
             .arg(program)
             .args(args)
-            // A ticket is the secret of another hold, and not for the command.
-            .env_remove("BANDOG_TICKET")
             .envs(self.env.drain(..))
             .process_group(0)
             .spawn()?;

@@ -29,6 +29,7 @@ codes! {
     "1": a_listing_that_is_not_whole_is_1 = incomplete;
     "3": a_lock_that_is_not_there_is_3 = no_lock;
     "64": wrong_usage_is_64 = usage;
+    "65": a_descriptor_that_cannot_be_locked_is_65 = descriptor;
     "69": a_store_that_cannot_be_used_is_69 = unavailable;
     "75": busy_is_75 = busy;
     "90": a_lost_lease_is_90 = lost;
@@ -121,6 +122,10 @@ fn usage(stage: &Stage) {
         let outcome = stage.line(wrong).run().is(64);
         assert!(!outcome.err.is_empty(), "{outcome:?}");
     }
+}
+
+fn descriptor(stage: &Stage) {
+    stage.dflock("9").run().is(65).says("dflock: 9: Bad file descriptor");
 }
 
 fn unavailable(stage: &Stage) {

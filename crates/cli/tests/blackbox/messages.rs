@@ -198,7 +198,7 @@ fn no_line_of_an_error_is_longer_than_the_terminal_is_wide() {
 fn verbose_tells_the_whole_story() {
     let stage = Stage::new();
     let outcome = stage.line("run -v job -- true").run().is(0);
-    let story = "bandog: job: acquired after #.#s, token #\nbandog: job: started, process #\nbandog: job: released after #.#s\n";
+    let story = "bandog: job: acquired after #.#s, token #\nbandog: job: started, process #\nbandog: job: released after #.#s; the command ended with # after #.#s\n";
     assert_eq!(plain(&outcome.err), story);
 }
 

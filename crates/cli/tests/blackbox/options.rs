@@ -9,7 +9,7 @@ use bandog_cli::args::Cli;
 use clap::CommandFactory;
 
 use crate::stage::Stage;
-use crate::{bench, breaking, command, doctor, lock, look, output, pages, store, tickets, top, watch};
+use crate::{bench, breaking, command, doctor, idle, lock, look, lost, output, pages, store, tickets, top, watch};
 
 /// One test per row, `subcommand option: what it does = the case`, and the keys of all rows.
 macro_rules! options {
@@ -53,6 +53,21 @@ options! {
     run at_least: run_at_least_holds_on = command::at_least;
     run on_lost: run_on_lost_decides_about_the_command = command::on_lost;
     run grace: run_grace_is_the_time_between_term_and_kill = command::grace;
+    run wait_for_store: run_wait_for_store_waits_for_a_store_that_starts = idle::wait_for_store;
+    acquire wait_for_store: acquire_wait_for_store_waits_for_a_store_that_starts = idle::wait_for_store;
+    run on_lost_exec: run_on_lost_exec_is_run_once_when_the_lease_is_lost = lost::on_lost_exec;
+    wait name: wait_name_is_the_lock = idle::name;
+    wait nonblock: wait_nonblock_makes_busy_an_answer = idle::nonblock;
+    wait wait: wait_wait_is_a_limit_or_long_enough = idle::wait;
+    wait conflict_exit_code: wait_conflict_exit_code_is_the_code_for_busy = idle::conflict_exit_code;
+    wait wait_for_store: wait_wait_for_store_waits_for_a_store_that_starts = idle::wait_for_store;
+    wait store: wait_store_says_where_the_locks_are = store::store;
+    wait config: wait_config_names_the_file = store::config;
+    wait verbose: wait_verbose_says_more = output::verbose;
+    wait quiet: wait_quiet_says_nothing = output::quiet;
+    wait json: wait_json_is_one_object_per_line = output::json;
+    wait help: wait_help_shows_its_options = pages::help;
+    acquire keep: acquire_keep_renews_while_a_process_lives = tickets::keep;
     acquire export: acquire_export_is_for_the_shell = tickets::export;
     run store: run_store_says_where_the_locks_are = store::store;
     run config: run_config_names_the_file = store::config;
@@ -209,6 +224,7 @@ fn every_subcommand_is_walked_over() {
             "acquire",
             "renew",
             "release",
+            "wait",
             "ls",
             "show",
             "watch",

@@ -11,6 +11,7 @@ fn works<'a>(stage: &'a Stage, sub: &str, options: &str) -> Outcome<'a> {
     let outcome = match sub {
         "run" => stage.line(&format!("run {options} job -- true")).run(),
         "acquire" => stage.line(&format!("acquire {options} --of 100 job-to-take")).run(),
+        "wait" => stage.line(&format!("wait {options} job")).run(),
         _ => stage.line(&format!("{sub} {options}")).fed(&ticket),
     };
     outcome.is(0)
@@ -22,7 +23,7 @@ fn fails<'a>(stage: &'a Stage, sub: &str, options: &str) -> Outcome<'a> {
     stage.line("release").fed(&ticket).is(0);
     match sub {
         "run" => stage.line(&format!("run -n {options} held -- true")).run().is(75),
-        "acquire" => stage.line(&format!("acquire -n {options} held")).run().is(75),
+        "acquire" | "wait" => stage.line(&format!("{sub} -n {options} held")).run().is(75),
         _ => stage.line(&format!("{sub} {options}")).fed(&ticket).is(90),
     }
 }
@@ -31,6 +32,7 @@ pub(crate) fn verbose(stage: &Stage, sub: &str) {
     let said = match sub {
         "run" => "bandog: job: acquired after ",
         "acquire" => "bandog: job-to-take: acquired after ",
+        "wait" => "bandog: job: free after ",
         "renew" => "tickets is held for another 30s\n",
         _ => "tickets is released\n",
     };
@@ -59,17 +61,20 @@ pub(crate) fn json(stage: &Stage, sub: &str) {
     match sub {
         "run" => assert_eq!(events, ["\"acquired\"", "\"started\"", "\"released\""]),
         "acquire" => assert_eq!(events, ["\"acquired\""]),
+        "wait" => assert_eq!(events, ["\"free\""]),
         _ => assert!(events.is_empty(), "{outcome:?}"),
     }
     for line in outcome.out.lines() {
         let answer: Value = serde_json::from_str(line).unwrap();
         assert!(answer["lock"].is_string(), "{answer}");
     }
-    assert_eq!(outcome.out.lines().count(), usize::from(sub != "run"), "{outcome:?}");
+    assert_eq!(outcome.out.lines().count(), usize::from(!matches!(sub, "run" | "wait")), "{outcome:?}");
     let events = fails(stage, sub, "--json").events();
     assert_eq!(events.len(), 1, "{events:?}");
     match sub {
-        "run" | "acquire" => assert_eq!((&events[0]["event"], &events[0]["lock"]), (&"busy".into(), &"held".into())),
+        "run" | "acquire" | "wait" => {
+            assert_eq!((&events[0]["event"], &events[0]["lock"]), (&"busy".into(), &"held".into()));
+        }
         _ => assert_eq!((&events[0]["exit"], &events[0]["lock"]), (&90.into(), &"tickets".into())),
     }
     let wrong = stage.line(sub).words("--json --wat").run().is(64);

@@ -181,6 +181,12 @@ impl Outcome<'_> {
         self
     }
 
+    /// The answer, as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
     /// Nothing more to say about it.
     pub(crate) fn done(self) {}
 

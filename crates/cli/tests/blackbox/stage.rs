@@ -98,6 +98,11 @@ impl Stage {
         self.program(Path::new("/bin/sh")).arg("-c").arg(script)
     }
 
+    /// A script for bash.
+    pub(crate) fn bash(&self, script: &Path) -> Line<'_> {
+        self.program(Path::new("bash")).arg(script)
+    }
+
     fn program(&self, program: &Path) -> Line<'_> {
         let mut command = Command::new(program);
         command.env_clear().current_dir(&self.dir).stdin(Stdio::null());

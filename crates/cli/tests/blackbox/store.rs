@@ -1,6 +1,6 @@
 //! `--store` and `--config` of every subcommand that has them: cases for the table in `options`.
 
-use crate::running::Outcome;
+use crate::running::{Outcome, until};
 use crate::stage::Stage;
 
 /// Runs the subcommand on whatever store the options and variables say; a ticket of the usual store is at hand for those that
@@ -9,7 +9,7 @@ fn with<'a>(stage: &'a Stage, sub: &str, options: &str, variables: &[(&str, &str
     let ticket = stage.line("acquire --lease 10m --of 100 tickets").run().is(0).out;
     let mut line = match sub {
         "run" => stage.line(&format!("run -n {options} job -- true")),
-        "acquire" => stage.line(&format!("acquire -n {options} job")),
+        "acquire" | "wait" => stage.line(&format!("{sub} -n {options} job")),
         _ => stage.line(&format!("{sub} {options}")),
     };
     for (key, value) in variables {
@@ -20,7 +20,7 @@ fn with<'a>(stage: &'a Stage, sub: &str, options: &str, variables: &[(&str, &str
 
 /// The code of the subcommand on another store: there the lock is free and the ticket unknown.
 fn elsewhere(sub: &str) -> i32 {
-    if matches!(sub, "run" | "acquire") { 0 } else { 90 }
+    if matches!(sub, "run" | "acquire" | "wait") { 0 } else { 90 }
 }
 
 pub(crate) fn store(stage: &Stage, sub: &str) {
@@ -125,4 +125,30 @@ fn a_command_that_may_start_too_few_threads_fails_plainly() {
         assert!(matches!(output.status.code(), Some(0 | 69)), "{threads} threads: {told}");
         assert!(!told.contains("panicked"), "{threads} threads: {told}");
     }
+}
+
+/// `docs/redis.md` promises it. Connections that are opened again say nothing new.
+#[test]
+fn a_server_that_may_evict_locks_is_warned_of_once() {
+    let Some(stage) = Stage::on_redis(&["--maxmemory-policy", "allkeys-lru"]) else { return };
+    let warning = "may evict locks: maxmemory-policy is allkeys-lru; set it to noeviction";
+    let job = stage.hold("--lease 1s");
+    job.await_err(warning);
+    let server = stage.server.as_ref().unwrap();
+    let before: Vec<String> = server.listeners();
+    assert!(server.cut("bandog") + server.cut("bandog-news") > 1);
+    until("connections are open again", || {
+        let now = server.listeners();
+        (!now.is_empty() && now.iter().all(|name| !before.contains(name))).then_some(())
+    });
+    let outcome = job.finish().is(0);
+    let said = outcome.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.starts_with("bandog: warning: redis+unix://"), "{outcome:?}");
+    assert_eq!(said.matches(warning).count(), 1, "{outcome:?}");
+    let told = stage.line("run --json job -- true").run().is(0);
+    assert!(told.event("warning")["message"].as_str().unwrap().contains(warning), "{told:?}");
+    stage.line("acquire job").run().is(0).says(warning);
+    stage.line("run -q other -- true").run().is(0).silent();
+    server.tell("CONFIG SET maxmemory-policy noeviction");
+    stage.line("run other -- true").run().is(0).silent();
 }

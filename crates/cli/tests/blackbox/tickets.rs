@@ -3,7 +3,9 @@
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-use crate::running::until;
+use rustix::process::Signal;
+
+use crate::running::{Running, until};
 use crate::stage::{BANDOG, Stage};
 
 /// The case of `--export` for the table in `options`.
@@ -15,6 +17,81 @@ pub(crate) fn export(stage: &Stage, _: &str) {
     let outcome = stage.line("run outer -- sh -c").arg(script).arg("sh").arg(text).run().is(0).silent();
     assert!(outcome.out.trim().parse::<u64>().is_ok(), "{outcome:?}");
     assert!(stage.is_free());
+}
+
+/// A shell that takes `job` for as long as it lives, says `ready`, and goes on with `rest`.
+fn kept<'a>(stage: &'a Stage, options: &str, rest: &str) -> Running<'a> {
+    let script = format!("ticket=$({BANDOG} acquire --keep $$ {options} job) || exit; echo ready $$; {rest}");
+    let shell = stage.shell(&script).piped().start();
+    shell.await_out("ready");
+    shell
+}
+
+/// The case of `--keep` for the table in `options`.
+pub(crate) fn keep(stage: &Stage, _: &str) {
+    let held_ms = |stage: &Stage| {
+        let shown = stage.line("show --json job").run().is(0).json();
+        shown["holders"][0]["held_ms"].as_u64().unwrap()
+    };
+    let shell = kept(stage, "--lease 500ms", "read _; :");
+    until("it is held for three leases", || (held_ms(stage) > 1500).then_some(()));
+    assert!(!stage.is_free());
+    shell.finish().is(0).silent();
+    until("it is free", || stage.is_free().then_some(()));
+    stage.line("acquire --keep 0 job").run().is(64).says("--keep 0: no process to be watched");
+    stage.line("acquire --keep 2147483647 job").run().is(64).says("No such process");
+    assert!(stage.is_free());
+}
+
+#[test]
+fn a_killed_shell_keeps_nothing() {
+    Stage::each(|stage| {
+        // Its lease is far longer than this test waits.
+        let shell = kept(stage, "--lease 10m", "read _; :");
+        assert!(!stage.is_free());
+        shell.signal(Signal::KILL);
+        until("it is free", || stage.is_free().then_some(()));
+    });
+}
+
+#[test]
+fn a_ticket_that_is_kept_is_released_by_its_owner_without_a_word() {
+    Stage::each(|stage| {
+        let release = format!(
+            "{BANDOG} renew <<EOT && {BANDOG} release <<EOT\n$ticket\nEOT\n$ticket\nEOT\necho code $?; read _; :"
+        );
+        let shell = kept(stage, "--lease 1s", &release);
+        assert_eq!(shell.await_out("code"), "code 0");
+        assert!(stage.is_free());
+        // Until the keeper has seen it.
+        let _next = stage.hold("--lease 1s");
+        until("the keeper has gone", || (keepers(stage) == 0).then_some(()));
+        shell.finish().is(0).silent();
+    });
+}
+
+#[test]
+fn a_ticket_that_is_kept_and_lost_is_told() {
+    Stage::each(|stage| {
+        let renew = format!("read _; {BANDOG} renew <<EOT\n$ticket\nEOT\necho code $?; read _; :");
+        let mut shell = kept(stage, "--lease 1s", &renew);
+        stage.line("break --now --yes --reason deploying job").run().is(0).done();
+        assert!(shell.await_err("bandog: lock \"job\" (").contains("deploying"));
+        shell.feed("\n");
+        assert_eq!(shell.await_out("code"), "code 90");
+        shell.finish().is(0).done();
+    });
+}
+
+fn keepers(stage: &Stage) -> usize {
+    let home = format!("HOME={}\0", stage.path("").display().to_string().trim_end_matches('/'));
+    let is_ours = |pid: &str| {
+        let file = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let has = |bytes: Vec<u8>, text: &str| String::from_utf8_lossy(&bytes).contains(text);
+        has(file("cmdline"), "\0__keep\0") && has(file("environ"), &home)
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter(|entry| entry.file_name().to_str().is_some_and(is_ours)).count()
 }
 
 #[test]

@@ -148,8 +148,8 @@ impl Lane {
     /// Does something with the connection: now if it is open, or when it has been opened. What was handed in first is done first.
     pub(crate) fn when_open(self: &Arc<Self>, then: impl FnOnce(Result<Open, StoreError>) + Send + 'static) {
         let now = clock::now();
+        self.give_up_if_stalled(now);
         let mut state = self.lock();
-        self.leave_if_stalled(&mut state, now);
         if let Some((link, opening)) = state.link() {
             drop(state);
             return then(Ok(Open { lane: Arc::clone(self), link, opening }));
@@ -178,15 +178,17 @@ impl Lane {
         }
     }
 
-    /// Leaves a connection that has been silent for long while answers are owed, if another runtime drives it: that may stand still. Our
+    /// Gives up a connection that has been silent for long while answers are owed, if another runtime drives it: that may stand still. Our
     /// own does not.
-    fn leave_if_stalled(&self, state: &mut State, now: Moment) {
-        if let Phase::Open(link) = &state.phase
-            && link.is_silent(now, SILENT)
-            && Handle::try_current().is_ok_and(|here| here.id() != link.home)
-        {
-            state.phase = Phase::Closed;
+    fn give_up_if_stalled(&self, now: Moment) {
+        let mut state = self.lock();
+        let Phase::Open(link) = &state.phase else { return };
+        if !link.is_silent(now, SILENT) || Handle::try_current().is_ok_and(|here| here.id() == link.home) {
+            return;
         }
+        let Phase::Open(link) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
+        drop(state);
+        link.give_up();
     }
 
     /// Leaves the connection of that opening: the next call connects anew, perhaps to another server.
@@ -346,6 +348,8 @@ impl Drop for Doubt<'_> {
     fn drop(&mut self) {
         if clock::now().since(self.since) > IMPATIENT {
             self.open.lane.leave(self.open.opening);
+            // It may never answer: what waits there would keep it open.
+            self.open.link.give_up();
         }
     }
 }

@@ -90,6 +90,11 @@ impl Link {
         self.wire.is_gone()
     }
 
+    /// Gives the connection up: whoever waits for an answer hears that there will be none.
+    pub(crate) fn give_up(&self) {
+        self.wire.give_up();
+    }
+
     /// Whether answers have been owed for so long without any having come.
     pub(crate) fn is_silent(&self, now: Moment, limit: Duration) -> bool {
         self.wire.is_silent(now, limit)

@@ -96,6 +96,9 @@ impl Driver {
             };
             let mut state = self.shared.lock();
             state.blocked = is_blocked;
+            if state.given_up {
+                return Poll::Ready(Broken::closed());
+            }
             if !state.out.is_empty() && !state.writing && !is_blocked {
                 continue;
             }

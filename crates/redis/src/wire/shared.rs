@@ -89,6 +89,8 @@ pub(super) struct State {
     pub(super) awake: Awake,
     /// Nobody sends any more, and nobody waits.
     pub(super) deserted: bool,
+    /// It is given up, whatever is still owed.
+    pub(super) given_up: bool,
     /// Nothing is sent any more.
     pub(super) ended: bool,
 }
@@ -148,6 +150,17 @@ impl Wire {
     /// Whether answers have been owed for so long without any having come.
     pub(crate) fn is_silent(&self, now: Moment, limit: Duration) -> bool {
         self.0.0.lock().is_silent(now, limit)
+    }
+
+    /// Gives the connection up: it is closed, and whoever waits for an answer hears that there will be none.
+    pub(crate) fn give_up(&self) {
+        let mut state = self.0.0.lock();
+        state.given_up = true;
+        let driver = state.resting.take();
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
     }
 
     /// Somebody waits for a lock: the next answers come without anybody staying awake for them, and the next commands go alone.

@@ -143,3 +143,18 @@ fn an_ear_that_panics_ends_it() {
         assert!(wire.is_gone());
     });
 }
+
+#[test]
+fn connection_that_is_given_up_is_closed_though_answers_are_owed() {
+    on_a_runtime(async {
+        let (wire, mut far) = ends(None).await;
+        let (told, mut heard) = tokio::sync::oneshot::channel();
+        wire.send(&command("A")).then(move |answers| drop(told.send(answers)));
+        assert_eq!(words(&mut far, 1).await, ["A"]);
+        assert!(heard.try_recv().is_err(), "the server is silent");
+        wire.give_up();
+        assert!(matches!(heard.await.unwrap(), Err(Broken::Io(_))), "it was sent");
+        assert_eq!(far.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+        assert!(matches!(wire.send(&command("B")).await, Err(Broken::Unsent)));
+    });
+}
