@@ -41,6 +41,13 @@ fn url_of(data: &[u8]) -> Option<String> {
 /// The message that repeats the password.
 pub fn url_secret(data: &[u8]) -> Result<(), Planted> {
     let Some(url) = url_of(data) else { return Ok(()) };
+    let address = url.split_once("://").map_or(url.as_str(), |(_, address)| address);
+    let other = format!("postgres://{address}");
+    let said = match bandog_postgres::PostgresConfig::from_url(&other) {
+        Ok((config, _)) => format!("{config} {config:?}"),
+        Err(error) => format!("{error} {error:?}"),
+    };
+    repeats(other, Some(said))?;
     repeats(url.clone(), bandog_cli::fuzzing::url(&url))
 }
 

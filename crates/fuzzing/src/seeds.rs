@@ -29,6 +29,8 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             "redis://ann:pw@host:7000/3?prefix=a%3a&db=4&lease=3s&connect_timeout=1s",
             "rediss://[::1]:7/1?ca=/c&cert=/d&key=/e",
             "redis+unix://:p@/run/a%20b.sock?db=2",
+            "postgres://ann:p%40@a,[::1]:3/db?schema=x&sslmode=disable&connect_timeout=1.5",
+            "postgres:///db?host=/run",
             "sqlite:~/x?lease=1h30m&renew_every=0.5",
             "memory:a?max_renewals=3&recovery=reacquire",
         ],

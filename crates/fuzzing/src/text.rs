@@ -1,6 +1,7 @@
 //! What people type: URLs, files, tickets, names and patterns. None of it panics, and what is read is written as it was.
 
 use bandog::{LockName, Pattern, Ticket};
+use bandog_postgres::PostgresConfig;
 use bandog_redis::RedisConfig;
 
 fn text(data: &[u8]) -> Option<&str> {
@@ -16,6 +17,11 @@ pub fn url(data: &[u8]) {
     let _ = bandog_cli::fuzzing::url(text);
     if let Ok((config, _)) = RedisConfig::from_url(text) {
         let _ = format!("{config} {config:?}");
+    }
+    if let Ok((config, _)) = PostgresConfig::from_url(text) {
+        let shown = config.to_string();
+        let again = PostgresConfig::from_url(&shown).map(|(config, _)| config.to_string());
+        assert!(again.is_ok_and(|again| again == shown), "{shown} leads elsewhere");
     }
 }
 

@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use bandog_core::ledger::Limits;
 use bandog_core::text::discreet;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 use crate::schema;
 
 /// The options of a URL that are the store's own.
-pub const OPTIONS: &[&str] = &["schema", "host", "sslmode", "ca", "application_name", "connect_timeout"];
+pub const OPTIONS: &[&str] = &["schema", "host", "sslmode", "ca", "application_name", "connect_timeout", "prepare"];
 
 const PORT: u16 = 5432;
+
+/// What is shown of a database or a directory can be read again.
+const SHOWN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'/');
 
 /// Which database, and how it is reached.
 #[derive(Clone)]
@@ -27,6 +30,8 @@ pub struct PostgresConfig {
     /// Whom to trust, in place of those whom the machine trusts: a file in PEM.
     pub(crate) ca: Option<PathBuf>,
     pub(crate) connect_timeout: Duration,
+    /// Whether statements are made known to a connection; not behind a pooler that hands connections on.
+    pub(crate) prepares: bool,
     pub(crate) limits: Limits,
     places: Vec<String>,
     database: String,
@@ -107,6 +112,7 @@ impl PostgresConfig {
             schema: schema::DEFAULT.to_owned(),
             ca: None,
             connect_timeout: Duration::from_secs(2),
+            prepares: true,
             limits: Limits::default(),
             places: Vec::new(),
             database: String::new(),
@@ -124,7 +130,8 @@ impl PostgresConfig {
         };
         let port: u16 = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| WRONG))?;
         let host = decoded(host)?;
-        if host.is_empty() || port == 0 {
+        let is_word = host.chars().all(|sign| sign.is_alphanumeric() || "-._:".contains(sign));
+        if host.is_empty() || !is_word || port == 0 {
             return Err(WRONG);
         }
         self.places.push(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") });
@@ -178,6 +185,13 @@ impl PostgresConfig {
                     _ => return Err(wrong("disable, prefer, require or verify-full")),
                 });
             }
+            "prepare" => {
+                self.prepares = match &*value {
+                    "true" | "1" | "yes" | "" => true,
+                    "false" | "0" | "no" => false,
+                    _ => return Err(wrong("true or false")),
+                }
+            }
             "ca" => self.ca = Some(PathBuf::from(value)),
             "application_name" => {
                 self.server.application_name(value);
@@ -203,9 +217,10 @@ fn decoded(text: &str) -> Result<String, UrlError> {
 
 impl fmt::Display for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (places, database, schema) = (self.places.join(","), &self.database, &self.schema);
+        let (places, schema) = (self.places.join(","), &self.schema);
+        let database = utf8_percent_encode(&self.database, SHOWN);
         let separator = if places.starts_with('/') {
-            format!("/{database}?host={places}&")
+            format!("/{database}?host={}&", utf8_percent_encode(&places, SHOWN))
         } else {
             format!("{places}/{database}?")
         };
@@ -246,6 +261,7 @@ mod tests {
             ("postgres://h", "postgres://h:5432/?schema=bandog"),
             ("postgresql://ann@h:1/db", "postgres://h:1/db?schema=bandog"),
             ("postgres://ann:p%40ss@a,b:2,[::1]:3/db?schema=x", "postgres://a:5432,b:2,[::1]:3/db?schema=x"),
+            ("postgres://h/a%3fb", "postgres://h:5432/a%3Fb?schema=bandog"),
             ("postgres:///db?host=/run/postgresql", "postgres:///db?host=/run/postgresql&schema=bandog"),
         ] {
             assert_eq!(read(url).unwrap().to_string(), shown, "{url}");
@@ -267,6 +283,7 @@ mod tests {
             "postgres://",
             "postgres://:s3cret@",
             "postgres://:s3cret@h:port",
+            "postgres://:s3cret@a%2cb",
             "postgres://:s3/cret@h",
             "postgres://ann:s3?cret@h/db",
             "postgres://ann:s3#cret@h/db",

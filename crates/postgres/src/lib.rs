@@ -4,7 +4,7 @@
 //! stamps are counted on the server's clock.
 //!
 //! ```text
-//! PostgresStore ─► Lane ─ jobs ─► Worker ─► turn (one transaction) ─► Session (connection)      the way of a call
+//! PostgresStore ─► Queue ─ jobs ─► Worker ─► turn (one transaction) ─► Session (connection)      the way of a call
 //!                                    │ commit
 //!                                    ├─► Inboxes (of this process)
 //!                                    └─► NOTIFY ──► Listener (of every other process) ─► Inboxes
@@ -13,7 +13,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `config`, `schema` | the URL, and the tables |
-//! | `store`, `lane`, `worker` | the handle, its queue of jobs, and the task that works them off |
+//! | `store`, `queue`, `worker` | the handle, its queue of jobs, and the task that works them off |
 //! | `turn`, `rows`, `list` | one transaction: the ledger and its statements; and what only reads |
 //! | `session` | an open connection to a server that is fit for locks |
 //! | `listener`, `inboxes`, `message` | how news reaches the inboxes of this and of other processes |
@@ -23,10 +23,10 @@ mod clock;
 mod config;
 mod error;
 mod inboxes;
-mod lane;
 mod list;
 mod listener;
 mod message;
+mod queue;
 mod rows;
 mod schema;
 mod session;

@@ -21,7 +21,7 @@ pub(crate) async fn page(session: &Session, rows: &Rows, query: &Listing) -> Res
     let mut after = query.after.clone().unwrap_or_default();
     let now = rows::now(&session.client, session.run).await.map_err(failed)?;
     loop {
-        let found = rows.list(&session.client, &after, READ).await.map_err(failed)?;
+        let found = rows.list(session, &after, READ).await.map_err(failed)?;
         let Some((last, _)) = found.last() else { return Ok(page) };
         let next = last.clone();
         for (text, loaded) in found {

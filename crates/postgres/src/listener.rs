@@ -1,4 +1,4 @@
-//! The task that hears news from other processes and brings it to the inboxes of this one: one connection for all lanes, which listens on a
+//! The task that hears news from other processes and brings it to the inboxes of this one: one connection for all handles, which listens on a
 //! channel for each inbox. Started at the first `listen`, ended with the last handle.
 
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::error::{self, Step};
-use crate::lane::{Shared, State, no_runtime};
 use crate::message;
+use crate::queue::{Shared, State, no_runtime};
 use crate::rows;
 use crate::session::{Heard, Session};
 
@@ -35,16 +35,23 @@ enum Asked {
 }
 
 impl Listener {
-    pub(crate) async fn listen(&self, shared: &Arc<Shared>) -> Result<(), StoreError> {
+    /// Asks at once; ready when nothing can be missed any more.
+    pub(crate) fn listen(&self, shared: &Arc<Shared>) -> impl Future<Output = Result<(), StoreError>> + use<> {
         let (answer, answered) = oneshot::channel();
-        self.ask(shared, Asked::Listen(answer))?;
-        answered.await.map_err(|_| gone())?
+        let asked = self.ask(shared, Asked::Listen(answer));
+        async move {
+            asked?;
+            answered.await.map_err(|_| gone())?
+        }
     }
 
-    pub(crate) async fn probe(&self, shared: &Arc<Shared>) -> Result<Pulse, StoreError> {
+    pub(crate) fn probe(&self, shared: &Arc<Shared>) -> impl Future<Output = Result<Pulse, StoreError>> + use<> {
         let (answer, answered) = oneshot::channel();
-        self.ask(shared, Asked::Probe(answer))?;
-        answered.await.map_err(|_| gone())?
+        let asked = self.ask(shared, Asked::Probe(answer));
+        async move {
+            asked?;
+            answered.await.map_err(|_| gone())?
+        }
     }
 
     fn ask(&self, shared: &Arc<Shared>, asked: Asked) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! The statements of a transaction, one function each. Turns and listings call them.
 //!
-//! Statements have no names and types are given: that works behind a pooler too, and each is one message there and one back.
+//! Each is one message there and one back, so that they can be sent one behind the other.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use bandog_core::name::LockName;
 use bandog_core::store::{StoreError, StoreErrorKind};
 use bandog_core::time::{LeaseTime, Now, RunId, WallTime};
 use bandog_record::DecodeError;
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row, Statement};
 
 use crate::session::Session;
 
@@ -22,20 +22,45 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL 
     SET LOCAL idle_in_transaction_session_timeout = 2000";
 const BEGIN_DURABLY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = 1000; \
     SET LOCAL idle_in_transaction_session_timeout = 2000; SET LOCAL synchronous_commit = on";
+const NAMES: &[Type] = &[Type::TEXT_ARRAY];
+const COLUMNS: &[Type] = &[
+    Type::TEXT_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT4_ARRAY,
+    Type::INT4_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BYTEA_ARRAY,
+];
 /// Rows deleted at a time.
 const SWEEP: i64 = 16;
 
+/// One statement, and the types of its parameters.
+#[derive(Debug)]
+struct Sql {
+    text: String,
+    types: &'static [Type],
+}
+
 /// The statements for the tables of one schema.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    create: String,
-    lock: String,
-    grant: String,
-    save: String,
-    delete: String,
-    sweep: String,
-    list: String,
+pub(crate) struct Rows([Sql; 7]);
+
+/// Which of them.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    Create,
+    Lock,
+    Grant,
+    Save,
+    Delete,
+    Sweep,
+    List,
 }
+
+/// The same, known to one connection. Behind a pooler nobody knows which server has them; there they are sent in full each time.
+pub(crate) type Prepared = Option<Vec<Statement>>;
 
 /// A row, locked until the end of the transaction.
 pub(crate) enum Loaded {
@@ -48,26 +73,59 @@ pub(crate) enum Loaded {
 impl Rows {
     pub(crate) fn new(schema: &str) -> Self {
         let table = format!("{schema}.lock");
-        Self {
-            create: format!(
-                "INSERT INTO {table} (name, due, holders, waiters, stamp, record) \
-                 SELECT name, now(), 0, 0, 0, '' FROM unnest($1) AS asked(name) ORDER BY name ON CONFLICT (name) DO NOTHING"
-            ),
-            // Not against transactions that assert a token, which may be those of the holder who renews.
-            lock: format!("SELECT name, record FROM {table} WHERE name = ANY($1) ORDER BY name FOR NO KEY UPDATE"),
-            grant: format!("SELECT FROM {table} WHERE name = ANY($1) ORDER BY name FOR UPDATE"),
-            save: format!(
-                "UPDATE {table} AS lock SET due = to_timestamp(new.due / 1000.0), holders = new.holders, waiters = new.waiters, \
-                 held_by = new.held_by, lease_end = to_timestamp(new.lease_end / 1000.0), stamp = new.stamp, record = new.record \
-                 FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::integer[], $5::text[], $6::bigint[], $7::bigint[], $8::bytea[]) \
-                 AS new(name, due, holders, waiters, held_by, lease_end, stamp, record) WHERE lock.name = new.name"
-            ),
-            delete: format!("DELETE FROM {table} WHERE name = ANY($1)"),
-            sweep: format!(
-                "DELETE FROM {table} WHERE name IN (SELECT name FROM {table} WHERE due <= now() ORDER BY due LIMIT {SWEEP} \
-                 FOR UPDATE SKIP LOCKED)"
-            ),
-            list: format!("SELECT name, record FROM {table} WHERE name > $1 ORDER BY name LIMIT $2"),
+        let create = format!(
+            "INSERT INTO {table} (name, due, holders, waiters, stamp, record) \
+             SELECT name, now(), 0, 0, 0, '' FROM unnest($1) AS asked(name) ORDER BY name ON CONFLICT (name) DO NOTHING"
+        );
+        // Not against transactions that assert a token, which may be those of the holder who renews.
+        let lock = format!("SELECT name, record FROM {table} WHERE name = ANY($1) ORDER BY name FOR NO KEY UPDATE");
+        let grant = format!("SELECT FROM {table} WHERE name = ANY($1) ORDER BY name FOR UPDATE");
+        let save = format!(
+            "UPDATE {table} AS lock SET due = to_timestamp(new.due / 1000.0), holders = new.holders, waiters = new.waiters, \
+             held_by = new.held_by, lease_end = to_timestamp(new.lease_end / 1000.0), stamp = new.stamp, record = new.record \
+             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
+             AS new(name, due, holders, waiters, held_by, lease_end, stamp, record) WHERE lock.name = new.name"
+        );
+        let delete = format!("DELETE FROM {table} WHERE name = ANY($1)");
+        let sweep = format!(
+            "DELETE FROM {table} WHERE name IN (SELECT name FROM {table} WHERE due <= now() ORDER BY due LIMIT {SWEEP} \
+             FOR UPDATE SKIP LOCKED)"
+        );
+        let list = format!("SELECT name, record FROM {table} WHERE name > $1 ORDER BY name LIMIT $2");
+        // In the order of `Which`.
+        Self([
+            Sql { text: create, types: NAMES },
+            Sql { text: lock, types: NAMES },
+            Sql { text: grant, types: NAMES },
+            Sql { text: save, types: COLUMNS },
+            Sql { text: delete, types: NAMES },
+            Sql { text: sweep, types: &[] },
+            Sql { text: list, types: &[Type::TEXT, Type::INT8] },
+        ])
+    }
+
+    /// Makes the statements known to a connection.
+    pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
+        let mut prepared = Vec::with_capacity(self.0.len());
+        for Sql { text, types } in &self.0 {
+            prepared.push(client.prepare_typed(text, types).await?);
+        }
+        Ok(Some(prepared))
+    }
+
+    async fn ask(
+        &self,
+        session: &Session,
+        which: Which,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
+        match &session.prepared {
+            Some(prepared) => session.client.query(&prepared[which as usize], parameters).await,
+            None => {
+                let Sql { text, types } = &self.0[which as usize];
+                let typed: Vec<_> = parameters.iter().copied().zip(types.iter().cloned()).collect();
+                session.client.query_typed(text, &typed).await
+            }
         }
     }
 
@@ -77,61 +135,55 @@ impl Rows {
     }
 
     /// Makes rows for names that have none. Before any row is locked: so no two transactions wait for each other.
-    pub(crate) async fn create(&self, client: &Client, names: &[&str]) -> Result<(), Error> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        client.query_typed(&self.create, &[(&names, Type::TEXT_ARRAY)]).await.map(drop)
+    pub(crate) async fn create(&self, session: &Session, names: &[&str]) -> Result<(), Error> {
+        self.for_names(session, Which::Create, names).await
     }
 
     /// Locks the rows of these names, in their order.
-    pub(crate) async fn lock(&self, client: &Client, names: &[&str]) -> Result<BTreeMap<String, Loaded>, Error> {
-        let rows = client.query_typed(&self.lock, &[(&names, Type::TEXT_ARRAY)]).await?;
+    pub(crate) async fn lock(&self, session: &Session, names: &[&str]) -> Result<BTreeMap<String, Loaded>, Error> {
+        let rows = self.ask(session, Which::Lock, &[&names]).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, loaded(row)?))).collect()
     }
 
     /// Waits for transactions that have asserted the last token of these locks: their effects come before the next grant.
-    pub(crate) async fn grant(&self, client: &Client, names: &[&str]) -> Result<(), Error> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        client.query_typed(&self.grant, &[(&names, Type::TEXT_ARRAY)]).await.map(drop)
+    pub(crate) async fn grant(&self, session: &Session, names: &[&str]) -> Result<(), Error> {
+        self.for_names(session, Which::Grant, names).await
     }
 
-    pub(crate) async fn save(&self, client: &Client, saves: &Saves) -> Result<(), Error> {
+    pub(crate) async fn save(&self, session: &Session, saves: &Saves) -> Result<(), Error> {
         if saves.names.is_empty() {
             return Ok(());
         }
         let Saves { names, due, holders, waiters, held_by, lease_end, stamp, record } = saves;
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 8] = [
-            (names, Type::TEXT_ARRAY),
-            (due, Type::INT8_ARRAY),
-            (holders, Type::INT4_ARRAY),
-            (waiters, Type::INT4_ARRAY),
-            (held_by, Type::TEXT_ARRAY),
-            (lease_end, Type::INT8_ARRAY),
-            (stamp, Type::INT8_ARRAY),
-            (record, Type::BYTEA_ARRAY),
-        ];
-        client.query_typed(&self.save, &parameters).await.map(drop)
+        let columns: [&(dyn ToSql + Sync); 8] = [names, due, holders, waiters, held_by, lease_end, stamp, record];
+        self.ask(session, Which::Save, &columns).await.map(drop)
     }
 
-    pub(crate) async fn delete(&self, client: &Client, names: &[&str]) -> Result<(), Error> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        client.query_typed(&self.delete, &[(&names, Type::TEXT_ARRAY)]).await.map(drop)
+    pub(crate) async fn delete(&self, session: &Session, names: &[&str]) -> Result<(), Error> {
+        self.for_names(session, Which::Delete, names).await
     }
 
     /// Deletes a few rows whose time is over and that nobody uses.
-    pub(crate) async fn sweep(&self, client: &Client) -> Result<(), Error> {
-        client.query_typed(&self.sweep, &[]).await.map(drop)
+    pub(crate) async fn sweep(&self, session: &Session) -> Result<(), Error> {
+        self.ask(session, Which::Sweep, &[]).await.map(drop)
     }
 
     /// Names behind `after`, with what stands in their rows.
-    pub(crate) async fn list(&self, client: &Client, after: &str, limit: i64) -> Result<Vec<(String, Loaded)>, Error> {
-        let rows = client.query_typed(&self.list, &[(&after, Type::TEXT), (&limit, Type::INT8)]).await?;
+    pub(crate) async fn list(
+        &self,
+        session: &Session,
+        after: &str,
+        limit: i64,
+    ) -> Result<Vec<(String, Loaded)>, Error> {
+        let rows = self.ask(session, Which::List, &[&after, &limit]).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, loaded(row)?))).collect()
+    }
+
+    async fn for_names(&self, session: &Session, which: Which, names: &[&str]) -> Result<(), Error> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.ask(session, which, &[&names]).await.map(drop)
     }
 }
 

@@ -17,6 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::config::PostgresConfig;
 use crate::error::{self, Step};
+use crate::rows::{Prepared, Rows};
 use crate::schema;
 
 /// The oldest server that the tests would run on.
@@ -36,6 +37,7 @@ pub(crate) struct Session {
     pub(crate) run: RunId,
     /// Whether a commit is on disk when it is answered, by the server's own settings.
     pub(crate) is_durable: bool,
+    pub(crate) prepared: Prepared,
     /// Told when somebody takes the connection for dead.
     pub(crate) dead: Arc<Notify>,
 }
@@ -80,7 +82,9 @@ async fn open(config: &PostgresConfig) -> Result<(Session, Heard), StoreError> {
     }
     let (run, is_durable) = (run(row.get(3), row.get(4)), row.get(5));
     schema::prepare(&client, &config.schema).await?;
-    Ok((Session { client, run, is_durable, dead: Arc::default() }, heard))
+    let prepared =
+        if config.prepares { Rows::new(&config.schema).prepare(&client).await.map_err(failed)? } else { None };
+    Ok((Session { client, run, is_durable, prepared, dead: Arc::default() }, heard))
 }
 
 /// A failover begins a new timeline, in which the last grants may be missing; a restart goes on with what it had.

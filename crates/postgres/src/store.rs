@@ -1,4 +1,4 @@
-//! The handle that people hold: it turns calls into jobs for its lane.
+//! The handle that people hold: it turns calls into jobs for its connection.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -12,16 +12,16 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::config::PostgresConfig;
 use crate::inboxes::Inboxes;
-use crate::lane::{Lane, Shared, State};
 use crate::listener::Listener;
+use crate::queue::{Queue, Shared, State};
 use crate::rows::{self, Rows};
 use crate::session::Session;
-use crate::worker::{self, Job};
+use crate::worker::Job;
 
 /// Locks in a PostgreSQL database. Clones share their connections.
 #[derive(Clone)]
 pub struct PostgresStore {
-    lane: Arc<Lane>,
+    queue: Arc<Queue>,
     listener: Arc<Listener>,
 }
 
@@ -38,18 +38,32 @@ impl PostgresStore {
         if let Ok(now) = now {
             shared.clock.set(now.lease);
         }
-        Ok(Self { lane: Arc::new(Lane::new(Arc::new(shared), Some(session))), listener: Arc::default() })
+        Ok(Self { queue: Arc::new(Queue::new(Arc::new(shared), Some(session))), listener: Arc::default() })
     }
 
     fn shared(&self) -> &Arc<Shared> {
-        &self.lane.shared
+        &self.queue.shared
     }
 
-    /// Sends a job and waits for its answer.
-    async fn ask<T>(self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Result<T, StoreError> {
+    fn state(&self, connection: Connection) -> &Arc<State> {
+        match connection {
+            Connection::Calls => &self.queue.state,
+            Connection::News => &self.listener.state,
+        }
+    }
+
+    /// Sends a job at once; its answer comes later.
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Answer<T> {
         let (sender, receiver) = oneshot::channel();
-        self.lane.send(job(sender))?;
-        receiver.await.map_err(|_| ended())?
+        let sent = self.queue.send(job(sender)).map_err(|(_, error)| error);
+        // Kept while we wait: the task ends with its queue.
+        let queue = Arc::clone(&self.queue);
+        Box::pin(async move {
+            sent?;
+            let answer = receiver.await;
+            drop(queue);
+            answer.map_err(|_| ended())?
+        })
     }
 }
 
@@ -86,13 +100,8 @@ impl Store for PostgresStore {
     }
 
     fn submit(&self, calls: Vec<Call>) {
-        let job = |call: Call| {
-            let Call { name, op, reply, .. } = call;
-            worker::Call { asked: (name, op), answer: Box::new(move |answer| reply.send(answer)) }
-        };
-        if !calls.is_empty() {
-            // Without a runtime the calls are dropped, which answers them.
-            drop(self.lane.send(Job::Apply(calls.into_iter().map(job).collect())));
+        if let Err((Job::Apply(calls), error)) = self.queue.send(Job::Apply(calls)) {
+            calls.into_iter().for_each(|call| call.reply.send(Err(error.clone())));
         }
     }
 
@@ -101,44 +110,29 @@ impl Store for PostgresStore {
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
-        let store = self.clone();
-        Box::pin(store.ask(|answer| Job::List(query, answer)))
+        self.ask(|answer| Job::List(query, answer))
     }
 
     fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
-        let store = self.clone();
-        store.shared().inboxes.add(inbox, receiver);
-        Box::pin(async move { store.listener.listen(store.shared()).await })
+        self.shared().inboxes.add(inbox, receiver);
+        Box::pin(self.listener.listen(self.shared()))
     }
 
     fn connection(&self) -> Arc<dyn Store> {
-        Arc::new(Self {
-            lane: Arc::new(Lane::new(Arc::clone(self.shared()), None)),
-            listener: Arc::clone(&self.listener),
-        })
+        let queue = Queue::new(Arc::clone(self.shared()), None);
+        Arc::new(Self { queue: Arc::new(queue), listener: Arc::clone(&self.listener) })
     }
 
     fn probe(&self, connection: Connection) -> Answer<Pulse> {
-        let store = self.clone();
-        Box::pin(async move {
-            let state = match connection {
-                Connection::Calls => &store.lane.state,
-                Connection::News => &store.listener.state,
-            };
-            let probing = Probing(Some(Arc::clone(state)));
-            match connection {
-                Connection::Calls => probing.answered(store.clone().ask(Job::Probe)).await,
-                Connection::News => probing.answered(store.listener.probe(store.shared())).await,
-            }
-        })
+        let probing = Probing(Some(Arc::clone(self.state(connection))));
+        match connection {
+            Connection::Calls => Box::pin(probing.answered(self.ask(Job::Probe))),
+            Connection::News => Box::pin(probing.answered(self.listener.probe(self.shared()))),
+        }
     }
 
     fn is_open(&self, connection: Connection) -> bool {
-        let state = match connection {
-            Connection::Calls => &self.lane.state,
-            Connection::News => &self.listener.state,
-        };
-        state.is_open.load(Ordering::Acquire)
+        self.state(connection).is_open.load(Ordering::Acquire)
     }
 }
 
@@ -150,6 +144,6 @@ impl fmt::Display for PostgresStore {
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PostgresStore({self}, {:?})", self.lane)
+        write!(f, "PostgresStore({self}, {:?})", self.queue)
     }
 }

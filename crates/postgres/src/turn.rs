@@ -9,7 +9,7 @@ use bandog_core::holder::InboxId;
 use bandog_core::ledger::{Applied, Limits, Record};
 use bandog_core::name::LockName;
 use bandog_core::op::{Effect, News, Op, Release, Reply};
-use bandog_core::store::{StoreError, StoreErrorKind};
+use bandog_core::store::{Call, StoreError, StoreErrorKind};
 use bandog_core::time::Now;
 use bandog_record::DecodeError;
 use tokio_postgres::Client;
@@ -17,9 +17,6 @@ use tokio_postgres::Client;
 use crate::error::{self, Step};
 use crate::rows::{self, Loaded, Rows, Saves};
 use crate::session::Session;
-
-/// A call as the library makes it.
-pub(crate) type Asked = (LockName, Op);
 
 /// What a turn leaves to do after its commit.
 #[derive(Debug)]
@@ -34,20 +31,20 @@ pub(crate) async fn take(
     session: &Session,
     rows: &Rows,
     limits: &Limits,
-    calls: &[Asked],
+    calls: &[Call],
     sweep: bool,
 ) -> Result<Taken, StoreError> {
     let client = &session.client;
-    let names: BTreeSet<&str> = calls.iter().map(|(name, _)| name.as_str()).collect();
+    let names: BTreeSet<&str> = calls.iter().map(|call| call.name.as_str()).collect();
     let created: BTreeSet<&str> =
-        calls.iter().filter(|(_, op)| may_create(op)).map(|(name, _)| name.as_str()).collect();
+        calls.iter().filter(|call| may_create(&call.op)).map(|call| call.name.as_str()).collect();
     let (names, created) = (Vec::from_iter(names), Vec::from_iter(created));
     // Polled in this order, so that they are sent in it.
     let (begun, made, found, now) = tokio::join!(
         biased;
         Rows::begin(session),
-        rows.create(client, &created),
-        rows.lock(client, &names),
+        rows.create(session, &created),
+        rows.lock(session, &names),
         rows::now(client, session.run),
     );
     let read = begun.and(made).and(found).and_then(|found| Ok((found, now?)));
@@ -56,7 +53,7 @@ pub(crate) async fn take(
         Err(error) => return Err(roll_back(client, Step::Reading, &error).await),
     };
     let mut turn = Turn { limits, now, found, saved: BTreeMap::new(), effects: Vec::new() };
-    let replies = calls.iter().map(|(name, op)| turn.apply(name, op)).collect();
+    let replies = calls.iter().map(|call| turn.apply(&call.name, &call.op)).collect();
     let (saves, gone) = match turn.writes() {
         Ok(writes) => writes,
         Err(error) => {
@@ -67,10 +64,10 @@ pub(crate) async fn take(
     let (gone, granted) = (words(&gone), turn.granted());
     let (waited, saved, deleted, swept, committed) = tokio::join!(
         biased;
-        rows.grant(client, &granted),
-        rows.save(client, &saves),
-        rows.delete(client, &gone),
-        async { if sweep { rows.sweep(client).await } else { Ok(()) } },
+        rows.grant(session, &granted),
+        rows.save(session, &saves),
+        rows.delete(session, &gone),
+        async { if sweep { rows.sweep(session).await } else { Ok(()) } },
         client.batch_execute("COMMIT"),
     );
     // A commit after a statement that failed is a rollback.

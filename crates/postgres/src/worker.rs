@@ -1,15 +1,14 @@
-//! The task of a lane: takes jobs in order, as many calls at once as are waiting, and answers when they are committed.
+//! The task of one connection: takes jobs in order, as many calls at once as are waiting, and answers when they are committed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bandog_core::holder::InboxId;
 use bandog_core::name::LockName;
-use bandog_core::op::{News, Reply};
-use bandog_core::store::{Listing, Outcome, Page, Pulse, Push, StoreError, StoreErrorKind};
+use bandog_core::op::News;
+use bandog_core::store::{Call, Listing, Outcome, Page, Pulse, Push, StoreError, StoreErrorKind};
 use bandog_core::time::{Moment, RunId};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -17,12 +16,12 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::clock;
 use crate::error::{self, Step};
-use crate::lane::{Shared, State};
 use crate::list;
 use crate::message;
+use crate::queue::{Shared, State};
 use crate::rows;
 use crate::session::Session;
-use crate::turn::{self, Asked, Taken};
+use crate::turn::{self, Taken};
 
 /// Calls in one transaction: enough to share its cost, few enough that others get their turn soon.
 const GROUP: usize = 64;
@@ -34,20 +33,6 @@ pub(crate) enum Job {
     Apply(Vec<Call>),
     List(Listing, oneshot::Sender<Result<Page, StoreError>>),
     Probe(oneshot::Sender<Result<Pulse, StoreError>>),
-}
-
-/// A call, and where its answer goes.
-pub(crate) struct Call {
-    pub(crate) asked: Asked,
-    pub(crate) answer: Answering,
-}
-
-pub(crate) type Answering = Box<dyn FnOnce(Result<Reply, StoreError>) + Send>;
-
-impl fmt::Debug for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Call({:?})", self.asked.0)
-    }
 }
 
 /// News for inboxes of this process.
@@ -112,13 +97,13 @@ impl Worker {
 
     /// In one transaction; and where somebody else keeps one of the locks busy, lock by lock, so that the others go on.
     async fn apply(&mut self, calls: Vec<Call>) {
-        let is_one = calls.iter().all(|call| call.asked.0 == calls[0].asked.0);
+        let is_one = calls.iter().all(|call| call.name == calls[0].name);
         let Some((calls, error)) = self.apply_together(calls).await else { return };
         if is_one || error.kind != StoreErrorKind::Unready || error.outcome != Outcome::NotExecuted {
             return refuse(calls, &error);
         }
         let mut apart: BTreeMap<LockName, Vec<Call>> = BTreeMap::new();
-        calls.into_iter().for_each(|call| apart.entry(call.asked.0.clone()).or_default().push(call));
+        calls.into_iter().for_each(|call| apart.entry(call.name.clone()).or_default().push(call));
         for calls in apart.into_values() {
             if let Some((calls, error)) = self.apply_together(calls).await {
                 refuse(calls, &error);
@@ -128,19 +113,14 @@ impl Worker {
 
     /// Applies and answers; gives back what failed, and why.
     async fn apply_together(&mut self, calls: Vec<Call>) -> Option<(Vec<Call>, StoreError)> {
-        let (asked, answers): (Vec<Asked>, Vec<Answering>) =
-            calls.into_iter().map(|Call { asked, answer }| (asked, answer)).unzip();
-        let Taken { replies, news, now } = match self.take_turn(&asked).await {
+        let Taken { replies, news, now } = match self.take_turn(&calls).await {
             Ok(taken) => taken,
-            Err(error) => {
-                let calls = asked.into_iter().zip(answers).map(|(asked, answer)| Call { asked, answer }).collect();
-                return Some((calls, error));
-            }
+            Err(error) => return Some((calls, error)),
         };
         self.shared.clock.set(now.lease);
         let (near, far) = self.addressed(news, now.run);
         let answered = async {
-            answers.into_iter().zip(replies).for_each(|(answer, reply)| answer(reply));
+            calls.into_iter().zip(replies).for_each(|(call, reply)| call.reply.send(reply));
             near.into_iter().for_each(|(inbox, push)| self.shared.inboxes.deliver(inbox, push));
         };
         // Sent before anything is answered: who hears it has the longer way. A notice that is lost is told again.
@@ -148,11 +128,11 @@ impl Worker {
         None
     }
 
-    async fn take_turn(&mut self, asked: &[Asked]) -> Result<Taken, StoreError> {
+    async fn take_turn(&mut self, calls: &[Call]) -> Result<Taken, StoreError> {
         let sweep = clock::now().since(self.swept) >= SWEEP_EVERY;
         let shared = Arc::clone(&self.shared);
         let limits = &shared.config.limits;
-        let taken = self.with(async |session| turn::take(session, &shared.rows, limits, asked, sweep).await).await;
+        let taken = self.with(async |session| turn::take(session, &shared.rows, limits, calls, sweep).await).await;
         if sweep && taken.is_ok() {
             self.swept = clock::now();
         }
@@ -218,7 +198,7 @@ impl Worker {
 }
 
 fn refuse(calls: Vec<Call>, error: &StoreError) {
-    calls.into_iter().for_each(|call| (call.answer)(Err(error.clone())));
+    calls.into_iter().for_each(|call| call.reply.send(Err(error.clone())));
 }
 
 /// In a transaction of its own, which need not be on disk: inside the one before, commits of all databases would wait for each other.

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use bandog_core::name::LockName;
 use bandog_core::op::{Body, Claim, News, Op, Parted, Release};
-use bandog_core::store::Ask;
-use bandog_core::store::Connection;
-use bandog_core::store::{Listing, Outcome, Store, StoreError, StoreErrorKind, Unreadable};
+use bandog_core::store::{Ask, Connection, Listing, Outcome, Store, StoreError, StoreErrorKind, Unreadable};
 use bandog_core::token::Stamp;
 use bandog_postgres::{PostgresConfig, PostgresStore};
 use bandog_rig::{Cable, End, Postgres, Sender};
@@ -87,17 +85,45 @@ fn silent_connection_is_left_when_its_probe_is_given_up() {
         let far = store(&over(&cable, server, &url)).await;
         apply(&far, "job", Op::Inspect).await.unwrap();
         cable.end_after(Sender::Server, 0, End::Silence);
-        let hanging = tokio::spawn({
-            let (far, op) = (far.clone(), Op::Acquire(claim(&client(1), &far)));
-            async move { apply(&far, "job", op).await }
-        });
+        // It is on its way before the probe.
+        let hanging = far.apply(LockName::new("job").unwrap(), Op::Acquire(claim(&client(1), &far)));
         let probed = tokio::time::timeout(Duration::from_millis(300), far.probe(Connection::Calls)).await;
         assert!(probed.is_err(), "{probed:?}");
-        let error = soon("an answer", hanging).await.unwrap().unwrap_err();
+        let error = soon("an answer", hanging).await.unwrap_err();
         assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unavailable, Outcome::Unknown), "{error}");
         cable.mend();
         soon("it goes on", apply(&far, "job", Op::Inspect)).await.unwrap();
         assert_eq!(far.probe(Connection::Calls).await.unwrap().opened, 2);
+    });
+}
+
+#[test]
+fn process_that_falls_silent_in_a_transaction_keeps_its_locks_for_two_seconds() {
+    if_possible(async {
+        let server = Postgres::shared();
+        let url = server.url();
+        let (direct, cable) = (store(&url).await, Cable::to(server.port).await);
+        let far = store(&over(&cable, server, &url)).await;
+        let first = claim(&client(1), &direct);
+        apply(&direct, "job", Op::Acquire(first.clone())).await.unwrap();
+        // The server locks the row, and no more than a byte of its answer arrives.
+        cable.end_after(Sender::Server, 1, End::Silence);
+        let hanging = far.apply(LockName::new("job").unwrap(), release(claim(&client(2), &direct).id));
+        let is_idle =
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND application_name = 'bandog'";
+        let locked = async {
+            while server.run(is_idle) == "0" {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the lock of the row", locked).await;
+        let error = apply(&direct, "job", release(first.id)).await.unwrap_err();
+        assert_eq!((error.kind, error.outcome), (StoreErrorKind::Unready, Outcome::NotExecuted), "{error}");
+        let freed = async { while apply(&direct, "job", release(first.id)).await.is_err() {} };
+        soon("the row is free", freed).await;
+        cable.mend();
+        let error = soon("an answer", hanging).await.unwrap_err();
+        assert_eq!(error.outcome, Outcome::NotExecuted, "{error}");
     });
 }
 

@@ -1,4 +1,4 @@
-//! A lane: a queue of jobs, and the task that is started when the first one comes.
+//! The jobs for one connection, and the task that is started when the first one comes.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::rows::Rows;
 use crate::session::Session;
 use crate::worker::{Job, Worker};
 
-/// What all lanes of one store have in common.
+/// What all handles of one store have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: PostgresConfig,
@@ -25,13 +25,13 @@ pub(crate) struct Shared {
     pub(crate) inboxes: Inboxes,
 }
 
-pub(crate) struct Lane {
+pub(crate) struct Queue {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: Arc<State>,
-    queue: Mutex<Queue>,
+    jobs: Mutex<Jobs>,
 }
 
-/// What can be seen of a lane from outside its task.
+/// What can be seen of a connection from outside its task.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// How many connections were opened.
@@ -41,10 +41,10 @@ pub(crate) struct State {
 }
 
 #[derive(Default)]
-struct Queue {
+struct Jobs {
     /// Opened ahead of the task, if it was.
     session: Option<Session>,
-    jobs: Option<UnboundedSender<Job>>,
+    sender: Option<UnboundedSender<Job>>,
 }
 
 impl State {
@@ -72,34 +72,34 @@ impl State {
     }
 }
 
-impl Lane {
+impl Queue {
     pub(crate) fn new(shared: Arc<Shared>, session: Option<Session>) -> Self {
         let state = Arc::new(State::default());
         if let Some(session) = &session {
             state.opened(session);
         }
-        Self { shared, state, queue: Mutex::new(Queue { session, jobs: None }) }
+        Self { shared, state, jobs: Mutex::new(Jobs { session, sender: None }) }
     }
 
-    /// Queues a job behind all before it. The task ends when the lane is dropped and the queue is empty.
-    pub(crate) fn send(&self, job: Job) -> Result<(), StoreError> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let job = match &queue.jobs {
-            Some(jobs) => match jobs.send(job) {
+    /// Queues a job behind all before it, or gives it back. The task ends when the queue is dropped and empty.
+    pub(crate) fn send(&self, job: Job) -> Result<(), (Job, StoreError)> {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = match &jobs.sender {
+            Some(sender) => match sender.send(job) {
                 Ok(()) => return Ok(()),
                 // Its runtime has ended; what it had in hand is answered as unknown, and another goes on.
                 Err(unsent) => unsent.0,
             },
             None => job,
         };
-        let runtime = Handle::try_current().map_err(|_| no_runtime())?;
-        let (jobs, receiver) = unbounded_channel();
-        let session = queue.session.take();
+        let Ok(runtime) = Handle::try_current() else { return Err((job, no_runtime())) };
+        let (sender, receiver) = unbounded_channel();
+        let session = jobs.session.take();
         let worker = Worker::new(Arc::clone(&self.shared), Arc::clone(&self.state), receiver, session);
         runtime.spawn(worker.run());
         // The task has just been started and waits for this.
-        drop(jobs.send(job));
-        queue.jobs = Some(jobs);
+        drop(sender.send(job));
+        jobs.sender = Some(sender);
         Ok(())
     }
 }
@@ -109,8 +109,8 @@ pub(crate) fn no_runtime() -> StoreError {
     StoreError::not_executed(StoreErrorKind::Unavailable, message)
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane").field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Queue").field("state", &self.state).finish_non_exhaustive()
     }
 }
