@@ -10,8 +10,8 @@ use bandog_core::name::LockName;
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 
 use crate::config::RedisConfig;
+use crate::resp::{Broken, Unopened};
 use crate::value::Wrong;
-use crate::wire::{Broken, Unopened};
 
 use super::checks::rule;
 
@@ -150,7 +150,7 @@ pub(crate) fn cut(config: &RedisConfig, broken: Broken) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Step;
+    use crate::resp::Step;
     use Outcome::{NotExecuted, Unknown};
     use StoreErrorKind::{Denied, Unavailable, Unfit, Unready};
 

@@ -383,7 +383,7 @@ fn a_request_inside_a_runtime_that_has_ended_is_answered() {
         let _inside = ended.enter();
         let mut answer = store.apply(LockName::new("job").unwrap(), Op::Inspect);
         let polled = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        // Whether it fails at once or at the next look: it must not hold on to the lane.
+        // Whether it fails at once or at the next look: it must not hold on to the connection.
         drop(polled);
         runtime().block_on(async {
             // It rests for a moment after an opening that failed.
@@ -393,23 +393,23 @@ fn a_request_inside_a_runtime_that_has_ended_is_answered() {
         });
         done.send(()).unwrap();
     });
-    told.recv_timeout(std::time::Duration::from_secs(10)).expect("the lane is not stuck");
+    told.recv_timeout(std::time::Duration::from_secs(10)).expect("the connection is not stuck");
 }
 
 #[test]
 fn a_lane_does_not_rest_when_another_has_reached_the_server() {
     crate::support::on_a_server(async |server| {
         let store = crate::support::store(&server.url()).await;
-        let (lane, name) = (store.connection(), LockName::new("job").unwrap());
+        let (connection, name) = (store.connection(), LockName::new("job").unwrap());
         let inspect = |store: &dyn Store| store.apply(name.clone(), Op::Inspect);
         server.kill();
         // Tried again and again, until it rests for long.
         for _ in 0..200 {
-            inspect(&*lane).await.unwrap_err();
+            inspect(&*connection).await.unwrap_err();
             tokio::time::sleep(ms(5)).await;
         }
         server.restart();
         while inspect(&store).await.is_err() {}
-        inspect(&*lane).await.unwrap();
+        inspect(&*connection).await.unwrap();
     });
 }

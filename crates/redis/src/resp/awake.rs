@@ -2,7 +2,7 @@
 //!
 //! To fall asleep and to be woken takes longer than a server nearby needs for its answer, and nearly as much of the processor. So
 //! when a command is sent whose answer somebody waits for, the driver looks for it for a moment, whenever its runtime has nothing
-//! else to run. The [wire](super::shared) asks here when it sends, the driver before it rests.
+//! else to run. The [connection](super::connection) asks here when it sends, the driver before it rests.
 //! No clock in here.
 //!
 //! # Invariants
@@ -72,7 +72,7 @@ impl Awake {
     }
 
     /// Somebody waits for a lock.
-    pub(super) fn stand_back(&mut self) {
+    pub(super) fn note_contention(&mut self) {
         self.until = None;
         self.left = self.left.max(CONTENDED);
     }
@@ -157,7 +157,7 @@ mod tests {
     fn while_somebody_waits_for_a_lock_it_sleeps() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
         assert!(awake.begin(|| start));
-        awake.stand_back();
+        awake.note_contention();
         awake.answered(Some(start));
         assert!(!awake.looks_again(|| start), "at once");
         assert_eq!(tries(&mut awake, CONTENDED, STEP), 0);
@@ -165,7 +165,7 @@ mod tests {
         // A longer rest is not cut short.
         tries(&mut awake, 10_000, 2 * MOMENT);
         let left = awake.left;
-        awake.stand_back();
+        awake.note_contention();
         assert_eq!(awake.left, left.max(CONTENDED));
     }
 }
