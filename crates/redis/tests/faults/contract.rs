@@ -27,7 +27,7 @@ pub(crate) async fn behind_a_proxy() -> (Arc<Server>, Proxy, RedisStore) {
 }
 
 #[test]
-fn what_was_sent_and_not_answered_is_unknown() {
+fn call_that_was_sent_and_not_answered_is_unknown() {
     if_possible(async {
         let (_server, proxy, store) = behind_a_proxy().await;
         for fault in [Fault::LoseRequest, Fault::TearRequest, Fault::LoseReply, Fault::TearReply] {
@@ -70,7 +70,7 @@ fn a_connection_that_was_closed_while_idle_costs_nothing() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_not_executed_and_tried_seldom() {
+fn call_that_cannot_be_sent_is_not_executed_and_reconnects_back_off() {
     if_possible(async {
         let (server, proxy, store) = behind_a_proxy().await;
         server.kill();
@@ -93,7 +93,7 @@ fn what_cannot_be_sent_is_not_executed_and_tried_seldom() {
 }
 
 #[test]
-fn a_lane_that_opens_slowly_keeps_the_order() {
+fn connection_that_opens_slowly_keeps_the_order_of_calls() {
     if_possible(async {
         let (_server, proxy, store) = behind_a_proxy().await;
         let connection = store.connection();

@@ -65,7 +65,7 @@ fn schedule_16_a_guard_left_in_a_dead_runtime_is_released() {
 }
 
 #[test]
-fn what_a_dropped_guard_gives_back_is_there_for_the_next_claim() {
+fn release_of_a_dropped_guard_arrives_before_the_next_claim() {
     if is_missing() {
         return;
     }
@@ -321,7 +321,7 @@ fn expect_listeners(server: &Server, wanted: usize) {
 }
 
 #[test]
-fn whoever_listens_outlives_its_runtime() {
+fn listener_outlives_its_runtime() {
     if is_missing() {
         return;
     }
@@ -397,7 +397,7 @@ fn a_request_inside_a_runtime_that_has_ended_is_answered() {
 }
 
 #[test]
-fn a_lane_does_not_rest_when_another_has_reached_the_server() {
+fn connection_does_not_back_off_once_another_has_reached_the_server() {
     crate::support::on_a_server(async |server| {
         let store = crate::support::store(&server.url()).await;
         let (connection, name) = (store.connection(), LockName::new("job").unwrap());
