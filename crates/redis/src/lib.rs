@@ -11,7 +11,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `store`, `request`, `spares`, `calls`, `list`, `announce`, `notices` | the handle, a request on its way and the boxes for it, what it sends, how it lists, and notices of releases, told and heard |
+//! | `store`, `calls`, `renewals`, `list`, `announce`, `notices` | the handle, calls and their answers, many renewals in one call, listing, and notices of releases |
 //! | `topology` | connections for calls and their sessions: opening, order, checks, and what each failure means |
 //! | `resp` | the RESP client: one connection, the queue of those who wait, and the task that reads |
 //! | `checkup` | the examination of a server, from its address alone |
