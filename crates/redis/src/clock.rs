@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_the_answers() {
+    fn clock_follows_the_answers() {
         let clock = ServerClock::default();
         assert_eq!(clock.time(at(5)), LeaseTime::ZERO);
         clock.note(told(1_000), at(10), at(12));

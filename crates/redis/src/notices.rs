@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_publish_there_is_no_harm() {
+    fn foreign_messages_on_the_notice_channel_are_ignored() {
         assert_eq!(message("lock:release:a", "hello").unwrap().holder, None);
         assert_eq!(message("lock:release:a", r#"{"holder":"??"}"#).unwrap().holder, None);
         assert_eq!(message("lock:release:", "x"), None);

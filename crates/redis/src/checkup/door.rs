@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_machine_wants_tls() {
+    fn address_of_another_machine_needs_tls() {
         for (url, fitness) in [
             ("redis://127.0.0.1", Fitness::Fine),
             ("redis://[::1]", Fitness::Fine),

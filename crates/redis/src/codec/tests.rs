@@ -52,7 +52,7 @@ fn every_op() -> Vec<Op> {
 }
 
 #[test]
-fn what_is_sent_is_the_call() {
+fn encoded_command_is_the_call() {
     let (codec, name) = (codec(), LockName::new("a").unwrap());
     let strings = |words: &[&[u8]]| {
         let mut out = Vec::new();

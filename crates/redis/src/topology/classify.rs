@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_on_the_way_is_judged_by_what_was_sent() {
+    fn broken_connection_is_judged_by_whether_the_call_was_sent() {
         let unopened = |why| unreached(&config(), Unopened { why, step: Step::Hello });
         let before = unopened(Broken::closed());
         assert_eq!((before.kind, before.outcome), (Unavailable, NotExecuted));

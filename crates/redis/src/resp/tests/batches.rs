@@ -66,7 +66,7 @@ async fn value(pending: Pending) -> Value {
 }
 
 #[test]
-fn what_waits_together_goes_as_one_and_each_gets_its_own_answer() {
+fn batched_commands_are_one_call_and_each_gets_its_own_answer() {
     on_a_runtime(async {
         let (connection, mut far, first) = busy().await;
         let sent = [("k1", "x"), ("k2", "yy"), ("k3", "zzz")].map(|(key, body)| send(&connection, key, body));
@@ -80,7 +80,7 @@ fn what_waits_together_goes_as_one_and_each_gets_its_own_answer() {
 }
 
 #[test]
-fn one_that_is_alone_goes_as_it_is() {
+fn batchable_command_alone_is_sent_unchanged() {
     on_a_runtime(async {
         let (connection, mut far, _first) = busy().await;
         let sent = send(&connection, "k", "x");
@@ -95,7 +95,7 @@ fn one_that_is_alone_goes_as_it_is() {
 }
 
 #[test]
-fn whatever_stands_between_them_keeps_its_place() {
+fn command_between_batches_keeps_its_place() {
     on_a_runtime(async {
         let (connection, mut far, first) = busy().await;
         let mut sent = vec![send(&connection, "k1", "a"), send(&connection, "k2", "b")];
@@ -157,7 +157,7 @@ fn while_somebody_waits_for_a_lock_nothing_is_tied() {
 }
 
 #[test]
-fn what_is_refused_to_all_is_asked_by_each() {
+fn refused_batch_is_sent_again_one_by_one() {
     on_a_runtime(async {
         let (connection, mut far, _first) = busy().await;
         let two = |at: u8| [send(&connection, "k1", "a"), send(&connection, "k2", &at.to_string())];
@@ -178,7 +178,7 @@ fn what_is_refused_to_all_is_asked_by_each() {
 }
 
 #[test]
-fn one_that_has_too_much_to_say_goes_alone() {
+fn command_with_a_large_body_is_not_batched() {
     on_a_runtime(async {
         let (connection, mut far, _first) = busy().await;
         let long = "x".repeat(1 << 16);
@@ -190,7 +190,7 @@ fn one_that_has_too_much_to_say_goes_alone() {
 }
 
 #[test]
-fn what_was_not_written_goes_before_those_who_came_meanwhile() {
+fn unwritten_bytes_go_before_commands_that_came_meanwhile() {
     on_a_runtime(async {
         let (connection, mut far, _first) = busy().await;
         // Somebody has begun to write; the socket takes a part of it, and this is left.
@@ -206,7 +206,7 @@ fn what_was_not_written_goes_before_those_who_came_meanwhile() {
 }
 
 #[test]
-fn whoever_waits_to_be_tied_hears_of_the_end() {
+fn callers_waiting_to_be_batched_hear_of_the_end() {
     on_a_runtime(async {
         let (connection, far, first) = busy().await;
         let sent = [send(&connection, "k1", "a"), send(&connection, "k2", "b")];

@@ -57,7 +57,7 @@ fn an_answer_to_nothing_ends_it() {
 }
 
 #[test]
-fn it_ends_when_nobody_sends_or_waits() {
+fn connection_ends_without_senders_and_waiters() {
     on_a_runtime(async {
         let (handler, heard) = listening();
         let (connection, mut far) = ends(handler).await;
@@ -75,7 +75,7 @@ fn it_ends_when_nobody_sends_or_waits() {
 }
 
 #[test]
-fn it_ends_unanswered_when_nobody_waits_once_all_is_written() {
+fn connection_without_waiters_ends_once_all_is_written() {
     on_a_runtime(async {
         let (connection, mut far) = ends(None).await;
         let much: Packed = Command::new("MUCH").arg(vec![b'x'; MUCH]).into();
@@ -112,7 +112,7 @@ fn an_opening_that_is_given_up_leaves_nothing() {
 }
 
 #[test]
-fn it_ends_with_its_runtime() {
+fn connection_ends_with_its_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (handler, heard) = listening();
     let (connection, far, pending) = runtime.block_on(async {

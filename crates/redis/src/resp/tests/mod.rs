@@ -97,7 +97,7 @@ fn commands_and_answers_keep_their_order() {
 }
 
 #[test]
-fn what_goes_at_once_is_written_by_its_caller_with_what_came_before() {
+fn command_sent_at_once_is_written_by_its_caller_with_the_buffer() {
     on_a_runtime(async {
         let (connection, mut far) = ends(None).await;
         let under_way = connection.send(&command("A"));
@@ -123,7 +123,7 @@ fn what_goes_at_once_is_written_by_its_caller_with_what_came_before() {
 }
 
 #[test]
-fn what_is_sent_together_is_answered_together() {
+fn commands_sent_together_are_answered_together() {
     on_a_runtime(async {
         let (connection, mut far) = ends(None).await;
         let three = ["A", "B", "C"].map(Command::new).into_iter().collect();
@@ -137,7 +137,7 @@ fn what_is_sent_together_is_answered_together() {
 }
 
 #[test]
-fn whoever_has_gone_keeps_its_place() {
+fn slot_of_a_gone_caller_keeps_its_place() {
     on_a_runtime(async {
         let (connection, mut far) = ends(None).await;
         drop(connection.send(&command("A")));
@@ -172,7 +172,7 @@ fn more_than_a_socket_takes_arrives_whole_and_in_order() {
 }
 
 #[test]
-fn nobody_overtakes_what_is_still_being_written() {
+fn no_command_overtakes_bytes_being_written() {
     on_a_runtime(async {
         let (connection, mut far) = ends(None).await;
         // So much that the socket is full to the end, however large it grows.
@@ -219,7 +219,7 @@ fn answers_that_come_torn_are_read_whole() {
 }
 
 #[test]
-fn whoever_has_gone_is_not_kept() {
+fn waker_of_a_gone_caller_is_dropped() {
     on_a_runtime(async {
         let (connection, _far) = ends(None).await;
         let task = Arc::new(Unpark(std::thread::current()));

@@ -34,7 +34,7 @@ fn send(connection: &RespConnection, flush: Flush) -> Pending {
 }
 
 #[test]
-fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
+fn driver_polls_for_an_answer_while_others_run_and_then_sleeps() {
     on_a_runtime(async {
         let (mut looks, mut others) = (0, 0);
         // A machine that stands still just then leaves nothing of the moment, but not a hundred times.
@@ -69,7 +69,7 @@ fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
 }
 
 #[test]
-fn it_reads_an_answer_of_which_the_runtime_has_not_told_it() {
+fn awake_driver_reads_an_answer_before_the_runtime_reports_it() {
     on_a_runtime(async {
         let mut context = Context::from_waker(Waker::noop());
         // As above: some of a hundred.
@@ -92,7 +92,7 @@ fn it_reads_an_answer_of_which_the_runtime_has_not_told_it() {
 }
 
 #[test]
-fn it_sleeps_where_nobody_is_in_a_hurry() {
+fn driver_sleeps_when_no_answer_is_awaited() {
     on_a_runtime(async {
         let ways: [fn(&RespConnection) -> Pending; 4] = [
             |connection| send(connection, Flush::None),
@@ -113,7 +113,7 @@ fn it_sleeps_where_nobody_is_in_a_hurry() {
 }
 
 #[test]
-fn it_stays_awake_while_somebody_waits_whatever_else_is_under_way() {
+fn driver_stays_awake_while_an_answer_is_awaited() {
     on_a_runtime(async {
         use Flush::{AtOnce, Awaited, None};
         for policies in [&[Awaited][..], &[AtOnce, Awaited], &[None, None, Awaited], &[Awaited, Awaited]] {

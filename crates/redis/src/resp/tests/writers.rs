@@ -13,7 +13,7 @@ fn blocking(far: TcpStream) -> std::net::TcpStream {
 }
 
 #[test]
-fn what_goes_at_once_while_another_writes_is_written_too() {
+fn command_sent_at_once_while_another_caller_writes_is_written() {
     const ROUNDS: usize = 5_000;
     on_a_runtime(async {
         let (near, far) = streams().await;
@@ -72,7 +72,7 @@ fn while_somebody_writes_nobody_is_woken_for_what_comes() {
 }
 
 #[test]
-fn whoever_writes_the_order_is_kept() {
+fn order_is_kept_whichever_caller_writes() {
     const EACH: usize = 20_000;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (connection, far) = runtime.block_on(ends(None));
