@@ -18,7 +18,7 @@ use tracing::field::Empty;
 
 use crate::config::{ConfigError, Options};
 use crate::driver::shield::shield;
-use crate::driver::{Asked, Cohort, Handle, Key};
+use crate::driver::{AskResult, Cohort, Handle, Key};
 use crate::error::{AcquireError, ErrorKind, Place, refusal_kind};
 use crate::guard::Guard;
 use crate::held::Held;
@@ -169,7 +169,7 @@ impl Order {
         let inside = span.as_deref().map(Span::enter);
         self.handle.signals.attempted(ask.mode, name);
         let again = owner.filter(|_| reentrant).and_then(|owner| self.handle.reenter(name, owner, ask.mode));
-        let Asked { cohort, began, outcome } = again.unwrap_or_else(|| {
+        let AskResult { cohort, began, outcome } = again.unwrap_or_else(|| {
             let ask = Ask { patience, owner, reentrant, ..ask.clone() };
             self.handle.ask_for(name, ask, self.options.wait, waker)
         });

@@ -87,7 +87,7 @@ async fn a_scan_gives_every_lock_once_and_goes_on_elsewhere() {
 }
 
 #[tokio::test]
-async fn one_holder_alone_is_revoked() {
+async fn revocation_ends_the_named_holder_only() {
     for world in World::both() {
         let locks = world.locks();
         let (one, two) = (locks.semaphore("gpu", 2), locks.semaphore("gpu", 2));

@@ -40,7 +40,7 @@ async fn long_holds_and_long_waits_are_told() {
 }
 
 #[tokio::test]
-async fn what_lasts_is_told_while_it_lasts() {
+async fn long_holds_and_waits_alert_while_they_last() {
     let world = World::near();
     let config = LockConfig::builder().alert_hold(secs(7)).alert_wait(secs(7)).build().unwrap();
     let locks = world.locks();

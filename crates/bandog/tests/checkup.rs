@@ -31,7 +31,7 @@ async fn a_store_that_cannot_be_reached_is_an_error_without_its_password() {
 }
 
 #[test]
-fn it_needs_no_runtime() {
+fn checkup_needs_no_runtime() {
     assert_eq!(blocking::checkup("memory:").unwrap().worst(), Fitness::Fine);
     assert_eq!(blocking::checkup("redis+unix:///nowhere/socket").unwrap_err().kind(), ErrorKind::Unavailable);
 }

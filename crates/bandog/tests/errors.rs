@@ -119,7 +119,7 @@ fn the_readme_shows_a_message_as_it_is_printed() {
 }
 
 #[test]
-fn who_was_overtaken_reads_why() {
+fn error_of_an_overtaken_claim_says_why() {
     for (last, why) in [(Stamp::ZERO, "no record any more"), (Stamp::from_micros(7), "not the last one on record")] {
         let place = Place { lock: common::name("job"), store: "memory:".into() };
         let error = AcquireError::Refused { place, reason: Refusal::Overtaken { last } };

@@ -97,7 +97,7 @@ async fn the_last_local_token_goes_back_to_the_store() {
 }
 
 #[tokio::test]
-async fn nobody_starves_beside_a_busy_cohort() {
+async fn waiters_do_not_starve_beside_a_busy_cohort() {
     // Two busy clients: turns alternate, and each side's runs are bounded.
     for world in World::both() {
         let (a, b) = (world.locks(), world.locks());

@@ -29,7 +29,7 @@ async fn hold_outlives_many_leases() {
 }
 
 #[tokio::test]
-async fn one_renewal_thread_serves_many_holds() {
+async fn renewal_thread_serves_many_holds() {
     let world = World::far();
     let far = world.far.clone().unwrap();
     let locks = world.locks();

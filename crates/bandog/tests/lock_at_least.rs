@@ -71,7 +71,7 @@ async fn however_it_is_let_go() {
 }
 
 #[tokio::test]
-async fn it_ends_then_and_not_with_the_lease() {
+async fn hold_ends_at_its_least_time_and_not_with_the_lease() {
     let world = World::near();
     let locks = world.locks();
     locks.mutex("job").lock_at_least(secs(5)).acquire().await.unwrap().release().await.unwrap();
@@ -116,7 +116,7 @@ async fn more_than_the_longest_lease_is_kept_while_the_client_lives() {
 }
 
 #[tokio::test]
-async fn it_outlives_its_client() {
+async fn hold_with_a_least_time_outlives_its_client() {
     let world = World::near();
     let locks = world.locks();
     drop(job(&locks).acquire().await.unwrap());
@@ -153,7 +153,7 @@ async fn a_lost_lock_does_not_stay() {
 }
 
 #[tokio::test]
-async fn what_stays_can_be_revoked() {
+async fn hold_that_stays_can_be_revoked() {
     for world in World::both() {
         let (here, there) = (world.locks(), world.locks());
         job(&here).acquire().await.unwrap().release().await.unwrap();
@@ -164,7 +164,7 @@ async fn what_stays_can_be_revoked() {
 }
 
 #[tokio::test]
-async fn whoever_entered_again_only_leaves() {
+async fn reentrant_guard_with_a_least_time_only_leaves() {
     let world = World::near();
     let (locks, me) = (world.locks(), Owner::new());
     let outer = job(&locks).owner(&me).reentrant().acquire().await.unwrap();

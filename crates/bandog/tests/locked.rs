@@ -116,7 +116,7 @@ async fn kept(locks: &Locks, work: impl Future<Output = ()>) -> Result<(), RunEr
 }
 
 #[tokio::test]
-async fn it_waits_as_long_as_it_is_told() {
+async fn locked_function_waits_as_long_as_its_attribute_says() {
     let world = World::near();
     let (here, there) = (world.locks(), world.locks());
     let guard = there.mutex("job").acquire().await.unwrap();
@@ -305,7 +305,7 @@ async fn a_busy_lock_is_skipped_if_so_told() {
 }
 
 #[tokio::test]
-async fn what_is_not_busy_is_no_skip() {
+async fn error_other_than_busy_does_not_skip() {
     let locks = World::near().locks();
     locks.shutdown().await.unwrap();
     assert_eq!(daily_or_error(&locks, false).await.unwrap_err().kind(), Some(ErrorKind::Closed));

@@ -240,7 +240,7 @@ impl Wake for Order {
 }
 
 #[tokio::test]
-async fn whoever_must_stop_is_told_before_whoever_only_listens() {
+async fn watchers_of_a_loss_hear_of_it_before_event_listeners() {
     let world = World::near();
     let locks = world.locks();
     let guard = locks.mutex("job").acquire().await.unwrap();

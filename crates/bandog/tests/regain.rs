@@ -12,7 +12,7 @@ fn cut(world: &World) {
 }
 
 #[tokio::test]
-async fn whoever_asks_between_loss_and_failure_is_told_of_the_failure() {
+async fn loss_asked_for_before_reacquire_fails_reports_the_failure() {
     let world = World::near();
     let locks = world.locks();
     let guard = locks.mutex("job").recovery(Recovery::Reacquire).acquire().await.unwrap();
@@ -43,7 +43,7 @@ async fn a_task_that_ends_meanwhile_ends_the_attempt() {
 }
 
 #[tokio::test]
-async fn what_was_revoked_meanwhile_is_not_taken_again() {
+async fn hold_revoked_meanwhile_is_not_reacquired() {
     for told in [true, false] {
         let world = World::near();
         let (locks, operator) = (world.locks(), world.locks());

@@ -67,7 +67,7 @@ async fn every_kind_of_hold_is_told() {
 }
 
 #[tokio::test]
-async fn whatever_the_guard_asks_for_next_tells_it() {
+async fn next_request_of_a_guard_reports_its_revocation() {
     for world in World::both() {
         let locks = world.locks();
         let renewing = locks.mutex("renew").acquire().await.unwrap();

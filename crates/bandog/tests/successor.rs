@@ -49,10 +49,10 @@ async fn a_successor_serves_what_was_due_with_the_thread_that_stood_still() {
         let over = tokio::time::timeout(secs(10), wait).await.expect("served by the one or the other");
         assert!(over.is_err(), "the wait is over");
     }
-    until("the one that stands still, its successor, and the other client's", || keepers() == 3).await;
+    until("the one that stands still, its successor, and the other client's", || renewal_threads() == 3).await;
     *stops.open.lock().unwrap() = true;
     stops.opened.notify_all();
-    until("its turn is over, and it ends", || keepers() == 2).await;
+    until("its turn is over, and it ends", || renewal_threads() == 2).await;
 }
 
 /// Waits for other threads, in real time.
@@ -66,8 +66,8 @@ async fn until(what: &str, so: impl Fn() -> bool) {
 }
 
 /// The renewal threads of this process; no other test runs in it.
-fn keepers() -> usize {
+fn renewal_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-    names.filter(|name| name.trim() == "bandog-keeper").count()
+    names.filter(|name| name.trim() == "bandog-renewals").count()
 }

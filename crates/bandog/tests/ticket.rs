@@ -90,7 +90,7 @@ async fn waiters_of_the_same_process_go_on_after_a_detach() {
 }
 
 #[tokio::test]
-async fn what_was_entered_twice_is_not_detached() {
+async fn reentrant_hold_is_not_detached() {
     let locks = World::near().locks();
     let me = Owner::new();
     let outer = locks.mutex("job").owner(&me).reentrant().acquire().await.unwrap();

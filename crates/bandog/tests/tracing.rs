@@ -159,7 +159,7 @@ async fn at_debug_every_phase_is_there_with_its_fields() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_as_loud_as_it_is_bad() {
+async fn failures_are_logged_at_a_level_that_fits_them() {
     Log::begin();
     let world = World::near();
     let alerting = LockConfig::builder().alert_wait(ms(1)).build().unwrap();

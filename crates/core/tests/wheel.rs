@@ -152,7 +152,7 @@ fn a_stale_key_cancels_nothing() {
 }
 
 #[test]
-fn one_tick_is_first_in_first_out_however_far_away_it_was_set() {
+fn timers_of_one_tick_fire_in_the_order_in_which_they_were_set() {
     let mut wheel = Wheel::new(0);
     wheel.schedule(100_000, 1);
     assert_eq!(wheel.poll(99_000), None);

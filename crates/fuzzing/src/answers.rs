@@ -30,7 +30,7 @@ pub fn answers(data: &[u8]) {
             let _ = codec.renewed_all(lease, run, value.clone());
         }
         for count in [1, 2, 32] {
-            assert_eq!(Codec::untie(value.clone(), count).len(), count, "one answer for each");
+            assert_eq!(Codec::split_answer(value.clone(), count).len(), count, "one answer for each");
         }
         let _ = matches!(Value::error("x"), Value::Error(_));
     }

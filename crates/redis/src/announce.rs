@@ -9,8 +9,8 @@ use bandog_core::op::{Body, Op, Parted, Reply};
 use tokio::runtime::Handle;
 
 use crate::config::RedisConfig;
-use crate::topology::Lane;
-use crate::wire::Command;
+use crate::resp::Command;
+use crate::topology::CallConnection;
 
 /// What the channels of notices begin with; the lock's name follows.
 pub(crate) fn channels(config: &RedisConfig) -> String {
@@ -18,18 +18,18 @@ pub(crate) fn channels(config: &RedisConfig) -> String {
 }
 
 /// Tells that a hold was released, if this is what the reply says.
-pub(crate) fn tell(lane: &Arc<Lane>, name: &LockName, op: &Op, reply: &Reply) {
-    let config = &lane.shared.site.config;
+pub(crate) fn tell(connection: &Arc<CallConnection>, name: &LockName, op: &Op, reply: &Reply) {
+    let config = &connection.shared.server.config;
     let (Op::Release(release), Body::Release(released)) = (op, &reply.body) else { return };
     if !config.announce || released.parted != Parted::Hold {
         return;
     }
-    // A lane that was just answered has a runtime to go on with.
+    // A connection that was just answered has a runtime to go on with.
     let Ok(runtime) = Handle::try_current() else { return };
     let (channel, notice) = (format!("{}{name}", channels(config)), notice(config, name, release, reply));
-    let lane = Arc::clone(lane);
+    let connection = Arc::clone(connection);
     runtime.spawn(async move {
-        drop(lane.ask(Command::new("PUBLISH").arg(channel).arg(notice).into()).await);
+        drop(connection.ask(Command::new("PUBLISH").arg(channel).arg(notice).into()).await);
     });
 }
 

@@ -22,10 +22,10 @@ use crate::announce;
 use crate::clock;
 use crate::codec::{Codec, How};
 use crate::renewals::{self, Piece};
+use crate::resp::{Flush, Packed};
 use crate::script::Script;
-use crate::topology::{Answered, Lane, Open, load, unreadable};
+use crate::topology::{Answered, CallConnection, Open, load, unreadable};
 use crate::value::{Value, Wrong};
-use crate::wire::{Haste, Packed};
 
 /// The server's answer to one call.
 #[derive(Debug)]
@@ -49,9 +49,9 @@ impl Outcome {
 }
 
 /// Sends calls, when there is a connection; renewals for the same lease that follow each other go as one.
-pub(crate) fn submit(lane: &Arc<Lane>, calls: Vec<Call>) {
-    lane.shared.look_after(clock::now());
-    lane.when_open(move |open| match open {
+pub(crate) fn submit(connection: &Arc<CallConnection>, calls: Vec<Call>) {
+    connection.shared.ensure_listening(clock::now());
+    connection.when_open(move |open| match open {
         Ok(open) => {
             // Calls that come together keep their order.
             let company = if calls.len() > 1 { Company::Alone } else { Company::Others };
@@ -76,83 +76,93 @@ pub(crate) enum Company {
 /// Sends one call now.
 pub(crate) fn send(open: Open, call: Call, company: Company) {
     let now = clock::now();
-    let Open { lane, link, .. } = &open;
-    let codec = &lane.shared.site.codec;
-    let floor = lane.shared.site.clock.floor(|| now);
-    let write = |out: &mut Vec<u8>| codec.command(&call.name, &floored(&call.op, floor), link.echo, out);
-    let haste = match call.op {
-        _ if call.unattended => Haste::AtOnce,
+    let Open { connection, session, .. } = &open;
+    let codec = &connection.shared.server.codec;
+    let floor = connection.shared.server.clock.floor(|| now);
+    let write = |out: &mut Vec<u8>| codec.command(&call.name, &floored(&call.op, floor), session.echo, out);
+    let flush = match call.op {
+        _ if call.unattended => Flush::AtOnce,
         // Those of this process who are left stand in the queue again, behind another process, which has the lock and wants the core.
-        Op::Release(Release { again: Some(_), .. }) => Haste::None,
-        _ => Haste::Awaited,
+        Op::Release(Release { again: Some(_), .. }) => Flush::None,
+        _ => Flush::Awaited,
     };
-    let loose = if call.unattended || company == Company::Alone { None } else { Codec::loose(&call.op) };
-    let pending = match &loose {
-        Some(loose) => link.start_loose(loose, write),
-        None => link.start_one(haste, write),
+    let batchable = if call.unattended || company == Company::Alone { None } else { Codec::batchable(&call.op) };
+    let pending = match &batchable {
+        Some(batchable) => session.start_batchable(batchable, write),
+        None => session.start_one(flush, write),
     };
-    let lane = Arc::clone(lane);
-    open.sent(now, pending, move |answered| conclude(&lane, call, answered));
+    let connection = Arc::clone(connection);
+    open.sent(now, pending, move |answered| conclude(&connection, call, answered));
 }
 
 /// Answers a call, or does what is left to be done for it.
-fn conclude(lane: &Arc<Lane>, call: Call, answered: Result<Answered, StoreError>) {
+fn conclude(connection: &Arc<CallConnection>, call: Call, answered: Result<Answered, StoreError>) {
     let answered = match answered {
         Ok(answered) => answered,
         Err(error) => return call.reply.send(Err(error)),
     };
-    leave_if_read_only(lane, &answered);
+    leave_if_read_only(connection, &answered);
     let Answered { answers, run, sent, received, .. } = answered;
     let outcome = Outcome { value: answers.one(), run, sent, received };
     if outcome.is_forgotten() {
-        return send_whole(lane, call);
+        return send_whole(connection, call);
     }
     if outcome.is_left_out() {
-        lane.stand_back();
-        return send_alone(lane, call);
+        connection.note_contention();
+        return send_alone(connection, call);
     }
-    let result = read(lane, &call.name, &call.op, outcome);
+    let result = read(connection, &call.name, &call.op, outcome);
     if result.as_ref().is_ok_and(|reply| reply.body.waiters() > Some(0)) {
-        lane.stand_back();
+        connection.note_contention();
     }
-    answer(lane, call.name, call.reply, result);
+    answer(connection, call.name, call.reply, result);
 }
 
 /// Answers, once nothing is left to tidy up.
-pub(crate) fn answer(lane: &Arc<Lane>, name: LockName, reply_to: ReplyTo, result: Result<Reply, StoreError>) {
+pub(crate) fn answer(
+    connection: &Arc<CallConnection>,
+    name: LockName,
+    reply_to: ReplyTo,
+    result: Result<Reply, StoreError>,
+) {
     match result {
         Ok(reply) if reply.more => {
-            let rounds = most_rounds(lane.shared.site.codec.limits());
-            settle(lane, How::ByDigest, name, reply_to, reply, rounds);
+            let rounds = most_rounds(connection.shared.server.codec.limits());
+            settle(connection, How::ByDigest, name, reply_to, reply, rounds);
         }
         result => reply_to.send(result),
     }
 }
 
 /// Sends a call again that the server has done nothing for among others.
-pub(crate) fn send_alone(lane: &Arc<Lane>, call: Call) {
-    lane.when_open(move |open| match open {
+pub(crate) fn send_alone(connection: &Arc<CallConnection>, call: Call) {
+    connection.when_open(move |open| match open {
         Ok(open) => send(open, call, Company::Alone),
         Err(error) => call.reply.send(Err(error)),
     });
 }
 
 /// Sends the script's text with a call: the server has forgotten the script, and so did nothing. The script for many is forgotten as well.
-pub(crate) fn send_whole(lane: &Arc<Lane>, call: Call) {
-    lane.shared.site.note_forgotten();
-    lane.when_open(move |open| {
+pub(crate) fn send_whole(connection: &Arc<CallConnection>, call: Call) {
+    connection.shared.server.note_forgotten();
+    connection.when_open(move |open| {
         let open = match open {
             Ok(open) => open,
             Err(error) => return call.reply.send(Err(error)),
         };
-        let site = &open.lane.shared.site;
-        let floor = site.clock.floor(clock::now);
+        let server = &open.connection.shared.server;
+        let floor = server.clock.floor(clock::now);
         let mut commands = Packed::from(load(Script::Bundle));
-        commands.add(|out| site.codec.write(How::ByText, &call.name, &floored(&call.op, floor), out));
-        let lane = Arc::clone(&open.lane);
+        commands.add(|out| server.codec.write(How::ByText, &call.name, &floored(&call.op, floor), out));
+        let connection = Arc::clone(&open.connection);
         open.send(&commands, move |answered| {
             let Call { name, op, reply, .. } = call;
-            answer(&lane, name.clone(), reply, last(answered).and_then(|outcome| read(&lane, &name, &op, outcome)));
+            answer(
+                &connection,
+                name.clone(),
+                reply,
+                last(answered).and_then(|outcome| read(&connection, &name, &op, outcome)),
+            );
         });
     });
 }
@@ -160,19 +170,19 @@ pub(crate) fn send_whole(lane: &Arc<Lane>, call: Call) {
 /// Renews many holds with one call. Those that it leaves out are renewed by themselves.
 fn send_renewals(open: Open, how: How, lease: Lease, calls: Vec<Call>) {
     let mut command = Packed::default();
-    let codec = &open.lane.shared.site.codec;
+    let codec = &open.connection.shared.server.codec;
     command.add(|out| codec.write_renewals(how, lease, renewals::holds(&calls), out));
-    let lane = Arc::clone(&open.lane);
+    let connection = Arc::clone(&open.connection);
     open.send(&command, move |answered| match last(answered) {
-        Ok(outcome) if outcome.is_forgotten() && how == How::ByDigest => send_renewals_whole(&lane, lease, calls),
-        outcome => renewals::conclude(&lane, lease, calls, outcome),
+        Ok(outcome) if outcome.is_forgotten() && how == How::ByDigest => send_renewals_whole(&connection, lease, calls),
+        outcome => renewals::conclude(&connection, lease, calls, outcome),
     });
 }
 
 /// Sends the script's text with them: the server has forgotten the script, and so did nothing.
-fn send_renewals_whole(lane: &Arc<Lane>, lease: Lease, calls: Vec<Call>) {
-    lane.shared.site.note_forgotten();
-    lane.when_open(move |open| match open {
+fn send_renewals_whole(connection: &Arc<CallConnection>, lease: Lease, calls: Vec<Call>) {
+    connection.shared.server.note_forgotten();
+    connection.when_open(move |open| match open {
         Ok(open) => send_renewals(open, How::ByText, lease, calls),
         Err(error) => calls.into_iter().for_each(|call| call.reply.send(Err(error.clone()))),
     });
@@ -180,25 +190,32 @@ fn send_renewals_whole(lane: &Arc<Lane>, lease: Lease, calls: Vec<Call>) {
 
 // The operation took effect whatever comes of this: what is left over is settled by whoever comes next. Only a server that is none of
 // ours leaves something over for ever.
-fn settle(lane: &Arc<Lane>, how: How, name: LockName, reply_to: ReplyTo, mut reply: Reply, rounds: u32) {
+fn settle(
+    connection: &Arc<CallConnection>,
+    how: How,
+    name: LockName,
+    reply_to: ReplyTo,
+    mut reply: Reply,
+    rounds: u32,
+) {
     if rounds == 0 {
         let endless = Wrong::Nonsense("however often it is asked to tidy up, it says that there is more to do");
-        return reply_to.send(Err(unreadable(&lane.shared.site.config, Some(&name), endless)));
+        return reply_to.send(Err(unreadable(&connection.shared.server.config, Some(&name), endless)));
     }
-    lane.when_open(move |open| {
+    connection.when_open(move |open| {
         let Ok(open) = open else { return reply_to.send(Ok(reply)) };
         let mut tend = Packed::default();
-        tend.add(|out| open.lane.shared.site.codec.write(how, &name, &Op::Tend, out));
-        let lane = Arc::clone(&open.lane);
+        tend.add(|out| open.connection.shared.server.codec.write(how, &name, &Op::Tend, out));
+        let connection = Arc::clone(&open.connection);
         open.send(&tend, move |answered| {
             let outcome = match last(answered) {
                 Ok(outcome) if outcome.is_forgotten() => {
-                    return settle(&lane, How::ByText, name, reply_to, reply, rounds - 1);
+                    return settle(&connection, How::ByText, name, reply_to, reply, rounds - 1);
                 }
                 outcome => outcome,
             };
-            match outcome.and_then(|outcome| read(&lane, &name, &Op::Tend, outcome)) {
-                Ok(tended) if tended.more => settle(&lane, how, name, reply_to, reply, rounds - 1),
+            match outcome.and_then(|outcome| read(&connection, &name, &Op::Tend, outcome)) {
+                Ok(tended) if tended.more => settle(&connection, how, name, reply_to, reply, rounds - 1),
                 Ok(_) => {
                     reply.more = false;
                     reply_to.send(Ok(reply));
@@ -223,27 +240,27 @@ fn last(answered: Result<Answered, StoreError>) -> Result<Outcome, StoreError> {
 }
 
 /// Looks at locks for a listing, in one pipeline.
-pub(crate) async fn peek(lane: &Arc<Lane>, names: &[LockName]) -> Result<Vec<Value>, StoreError> {
-    let codec = &lane.shared.site.codec;
+pub(crate) async fn peek(connection: &Arc<CallConnection>, names: &[LockName]) -> Result<Vec<Value>, StoreError> {
+    let codec = &connection.shared.server.codec;
     let peek = async |how| {
         let mut commands = Packed::default();
         names.iter().for_each(|name| commands.add(|out| codec.write_peek(how, name, out)));
-        lane.ask(commands).await.map(|answered| answered.answers.list())
+        connection.ask(commands).await.map(|answered| answered.answers.list())
     };
     let is_forgotten = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("NOSCRIPT"));
     let looked = peek(How::ByDigest).await?;
     if looked.iter().any(is_forgotten) {
-        lane.shared.site.note_forgotten();
+        connection.shared.server.note_forgotten();
         return peek(How::ByText).await;
     }
     Ok(looked)
 }
 
 // What was the master is none any more: its name may lead to the new one.
-fn leave_if_read_only(lane: &Lane, answered: &Answered) {
+fn leave_if_read_only(connection: &CallConnection, answered: &Answered) {
     let is_read_only = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("READONLY"));
     if answered.answers.as_slice().iter().any(is_read_only) {
-        answered.leave(lane);
+        answered.leave(connection);
     }
 }
 
@@ -252,13 +269,18 @@ pub(crate) fn missing() -> StoreError {
 }
 
 /// Reads an answer, and tells of a release if there is one to tell.
-pub(crate) fn read(lane: &Arc<Lane>, name: &LockName, op: &Op, outcome: Outcome) -> Result<Reply, StoreError> {
-    let site = &lane.shared.site;
+pub(crate) fn read(
+    connection: &Arc<CallConnection>,
+    name: &LockName,
+    op: &Op,
+    outcome: Outcome,
+) -> Result<Reply, StoreError> {
+    let server = &connection.shared.server;
     let Outcome { value, run, sent, received } = outcome;
-    let wrong = |wrong: Wrong| unreadable(&site.config, Some(name), wrong);
-    let reply = site.codec.reply(op, run, value).map_err(wrong)?;
-    site.clock.note(reply.at, sent, received);
-    announce::tell(lane, name, op, &reply);
+    let wrong = |wrong: Wrong| unreadable(&server.config, Some(name), wrong);
+    let reply = server.codec.reply(op, run, value).map_err(wrong)?;
+    server.clock.note(reply.at, sent, received);
+    announce::tell(connection, name, op, &reply);
     Ok(reply)
 }
 

@@ -1,4 +1,4 @@
-//! The server's lease clock as replies tell it. Lanes note every reply; [`Store::time`](bandog_core::store::Store::time) reads it.
+//! The server's lease clock as replies tell it. Connections note every reply; [`Store::time`](bandog_core::store::Store::time) reads it.
 //!
 //! A new run of the server may have a clock that is behind the old one's, and may have forgotten which stamps that one minted. None of
 //! them was above what the old clock would show now: until the new clock has got there, claims carry that as their floor.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_the_answers() {
+    fn clock_follows_the_answers() {
         let clock = ServerClock::default();
         assert_eq!(clock.time(at(5)), LeaseTime::ZERO);
         clock.note(told(1_000), at(10), at(12));

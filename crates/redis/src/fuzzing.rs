@@ -2,9 +2,9 @@
 
 use crate::config::RedisConfig;
 use crate::notices;
+use crate::resp::{Broken, Parser, Told};
 use crate::topology::{Facts, judge_probe};
 use crate::value::Value;
-use crate::wire::{Broken, Parser, Told};
 
 /// Everything that a stream of bytes tells, if it comes in pieces of these lengths, or why it is none of a server.
 ///

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_has_no_name() {
+    fn foreign_key_has_no_lock_name() {
         let keys = Keys::default();
         for key in [&b"lock"[..], b"lock:", b"other:a", b"lock:\xff", b"lock:a\nb"] {
             assert_eq!(keys.name(key), None);

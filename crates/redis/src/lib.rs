@@ -4,16 +4,16 @@
 //! connections are so.
 //!
 //! ```text
-//! RedisStore ─► calls ─► Codec ─► Lane ─► Link (wire) ───────► scripts in the server     the way of a call
-//!                                                                   │ PUBLISH
-//! Inbox ◄─ inbox (listener, connection of its own) ◄────────────────┘                    the way of news
+//! RedisStore ─► calls ─► Codec ─► CallConnection ─► Session (resp) ─► scripts in the server     the way of a call
+//!                                                                        │ PUBLISH
+//! Inbox ◄─ inbox (listener, connection of its own) ◄─────────────────────┘                      the way of news
 //! ```
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `store`, `request`, `spares`, `calls`, `list`, `announce`, `notices` | the handle, a request on its way and the boxes for it, what it sends, how it lists, and notices of releases, told and heard |
-//! | `topology` | lanes and links: opening, order, checks, and what each failure means |
-//! | `wire` | one connection: RESP, the line of those who wait, and the task that reads |
+//! | `store`, `calls`, `renewals`, `list`, `announce`, `notices` | the handle, calls and their answers, many renewals in one call, listing, and notices of releases |
+//! | `topology` | connections for calls and their sessions: opening, order, checks, and what each failure means |
+//! | `resp` | the RESP client: one connection, the queue of those who wait, and the task that reads |
 //! | `checkup` | the examination of a server, from its address alone |
 //! | `inbox`, `clock`, `config` | the listener that hears news, the server's clock as replies tell it, and the URL |
 //! | `codec`, `keys`, `script`, `value` | calls and answers as bytes, without any I/O |
@@ -47,11 +47,11 @@ mod keys;
 mod list;
 mod notices;
 mod renewals;
+mod resp;
 mod script;
 mod store;
 mod topology;
 mod value;
-mod wire;
 
 pub use checkup::{checkup, population};
 pub use codec::{Call, Codec};

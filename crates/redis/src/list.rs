@@ -11,9 +11,9 @@ use bandog_core::pattern::Pattern;
 use bandog_core::store::{Listing, Page, StoreError, StoreErrorKind, Unread, Unreadable};
 
 use crate::calls;
-use crate::topology::{Lane, is_of_permission, refused, unreadable};
+use crate::resp::Command;
+use crate::topology::{CallConnection, is_of_permission, refused, unreadable};
 use crate::value::{Value, Wrong};
-use crate::wire::Command;
 
 /// Rows per page unless the caller says otherwise.
 const PAGE: usize = 256;
@@ -24,7 +24,7 @@ const STEPS: usize = 32;
 /// Locks that are looked at in one go: a server may tell far more keys in a step than it was asked to look at.
 const LOOKS: usize = 256;
 
-pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, StoreError> {
+pub(crate) async fn page(connection: &Arc<CallConnection>, query: Listing) -> Result<Page, StoreError> {
     let unsupported = |message: String| StoreError::not_executed(StoreErrorKind::Unsupported, message);
     let pattern =
         Pattern::new(query.pattern.as_deref().unwrap_or("*")).map_err(|error| unsupported(error.to_string()))?;
@@ -33,14 +33,14 @@ pub(crate) async fn page(lane: &Arc<Lane>, query: Listing) -> Result<Page, Store
     let limit = if query.limit == 0 { PAGE } else { query.limit };
     let (mut place, mut rows, mut unread) = (start, Vec::new(), Vec::new());
     for _ in 0..STEPS {
-        let (next, names) = step(lane, place.cursor).await?;
+        let (next, names) = step(connection, place.cursor).await?;
         let mut names: Vec<_> =
             names.into_iter().filter(|name| pattern.matches(name.as_str()) && name.as_str() > &*place.last).collect();
         names.sort_unstable();
         names.dedup();
         let mut odd = Vec::new();
         for names in names.chunks(LOOKS) {
-            let (found, unread) = look(lane, names).await?;
+            let (found, unread) = look(connection, names).await?;
             rows.extend(found);
             odd.extend(unread);
             if rows.len() > limit {
@@ -81,25 +81,25 @@ impl Place {
     }
 }
 
-async fn step(lane: &Arc<Lane>, cursor: u64) -> Result<(u64, Vec<LockName>), StoreError> {
-    let site = &lane.shared.site;
-    let scan = Command::new("SCAN").number(cursor).arg("MATCH").arg(site.codec.keys().glob());
+async fn step(connection: &Arc<CallConnection>, cursor: u64) -> Result<(u64, Vec<LockName>), StoreError> {
+    let server = &connection.shared.server;
+    let scan = Command::new("SCAN").number(cursor).arg("MATCH").arg(server.codec.keys().glob());
     let scan = scan.arg("COUNT").number(STEP);
-    let answer = lane.ask(scan.into()).await?.answers.one();
-    let nonsense = || unreadable(&site.config, None, Wrong::Nonsense("no step of a scan"));
+    let answer = connection.ask(scan.into()).await?.answers.one();
+    let nonsense = || unreadable(&server.config, None, Wrong::Nonsense("no step of a scan"));
     let parts = match answer {
         Value::Array(parts) => parts,
-        Value::Error(text) => return Err(refused(&site.config, None, &text)),
+        Value::Error(text) => return Err(refused(&server.config, None, &text)),
         _ => return Err(nonsense()),
     };
     let [Value::Bytes(next), Value::Array(keys)] = &parts[..] else { return Err(nonsense()) };
     let next = std::str::from_utf8(next).ok().and_then(|next| next.parse().ok()).ok_or_else(nonsense)?;
     let name = |key: &Value| match key {
-        Value::Bytes(key) => site.codec.keys().name(key),
+        Value::Bytes(key) => server.codec.keys().name(key),
         _ => None,
     };
     if next != 0 && !is_further(cursor, next) {
-        return Err(unreadable(&site.config, None, Wrong::Nonsense("a scan that goes back to where it was")));
+        return Err(unreadable(&server.config, None, Wrong::Nonsense("a scan that goes back to where it was")));
     }
     Ok((next, keys.iter().filter_map(name).collect()))
 }
@@ -111,12 +111,12 @@ fn is_further(from: u64, to: u64) -> bool {
     to.reverse_bits() > from.reverse_bits()
 }
 
-async fn look(lane: &Arc<Lane>, names: &[LockName]) -> Result<Seen, StoreError> {
+async fn look(connection: &Arc<CallConnection>, names: &[LockName]) -> Result<Seen, StoreError> {
     if names.is_empty() {
         return Ok(Seen::default());
     }
-    let codec = &lane.shared.site.codec;
-    let looked = calls::peek(lane, names).await?;
+    let codec = &connection.shared.server.codec;
+    let looked = calls::peek(connection, names).await?;
     let (mut rows, mut unread) = Seen::default();
     for (name, value) in names.iter().zip(looked) {
         match codec.peeked(value) {
@@ -124,7 +124,7 @@ async fn look(lane: &Arc<Lane>, names: &[LockName]) -> Result<Seen, StoreError> 
             Ok(None) => {}
             Err(wrong) => match why(&wrong) {
                 Some(why) => unread.push(Unread { name: name.clone(), why }),
-                None => return Err(unreadable(&lane.shared.site.config, Some(name), wrong)),
+                None => return Err(unreadable(&connection.shared.server.config, Some(name), wrong)),
             },
         }
     }

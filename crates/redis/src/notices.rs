@@ -12,9 +12,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::announce;
 use crate::config::RedisConfig;
-use crate::topology::{Link, unheard, unreached};
+use crate::resp::{Deadline, Heard, Step};
+use crate::topology::{Session, unheard, unreached};
 use crate::value::Value;
-use crate::wire::{Deadline, Heard, Step};
 
 /// Notices that wait to be taken; more are not kept.
 const ROOM: usize = 4_096;
@@ -59,7 +59,7 @@ impl Notice {
 pub struct Notices {
     heard: Receiver<Notice>,
     /// Dropped, it would be closed.
-    _connection: Link,
+    _connection: Session,
 }
 
 impl Notices {
@@ -80,14 +80,15 @@ impl Notices {
     async fn subscribe(config: &RedisConfig) -> Result<Self, StoreError> {
         let (sender, heard) = channel(ROOM);
         let (start, sender) = (announce::channels(config), Mutex::new(Some(sender)));
-        let ear = Box::new(move |heard| hear(&start, &sender, heard));
-        let route = config.route()?;
+        let handler = Box::new(move |heard| hear(&start, &sender, heard));
+        let endpoint = config.endpoint()?;
         let deadline = Deadline::within(config.connect_timeout);
-        let link = Link::plain(&route, Some(ear), &deadline).await.map_err(|error| unreached(config, error))?;
+        let session =
+            Session::plain(&endpoint, Some(handler), &deadline).await.map_err(|error| unreached(config, error))?;
         let pattern = [&config.keys().glob_start()[..], b"release:*"].concat();
-        let subscribed = deadline.step(Step::Subscribe, link.subscribe_to_pattern(pattern)).await;
+        let subscribed = deadline.step(Step::Subscribe, session.subscribe_to_pattern(pattern)).await;
         subscribed.map_err(|error| unheard(config, error))?;
-        Ok(Self { heard, _connection: link })
+        Ok(Self { heard, _connection: session })
     }
 
     /// The next notice; `None` when the connection is gone and nothing more will come.
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_publish_there_is_no_harm() {
+    fn foreign_messages_on_the_notice_channel_are_ignored() {
         assert_eq!(message("lock:release:a", "hello").unwrap().holder, None);
         assert_eq!(message("lock:release:a", r#"{"holder":"??"}"#).unwrap().holder, None);
         assert_eq!(message("lock:release:", "x"), None);

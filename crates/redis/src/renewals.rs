@@ -11,7 +11,7 @@ use bandog_core::op::{Op, Renew, Reply};
 use bandog_core::store::{Call, StoreError};
 
 use crate::calls::{self, Outcome};
-use crate::topology::{Lane, unreadable};
+use crate::topology::{CallConnection, unreadable};
 use crate::value::Wrong;
 
 /// So many at most: the server does nothing else meanwhile, for half a millisecond.
@@ -58,30 +58,40 @@ pub(crate) fn holds(calls: &[Call]) -> impl Iterator<Item = (&LockName, &Renew)>
 }
 
 /// Answers each call, or sends it again by itself.
-pub(crate) fn conclude(lane: &Arc<Lane>, lease: Lease, asked: Vec<Call>, outcome: Result<Outcome, StoreError>) {
-    match outcome.and_then(|outcome| renewed(lane, lease, asked.len(), outcome)) {
+pub(crate) fn conclude(
+    connection: &Arc<CallConnection>,
+    lease: Lease,
+    asked: Vec<Call>,
+    outcome: Result<Outcome, StoreError>,
+) {
+    match outcome.and_then(|outcome| renewed(connection, lease, asked.len(), outcome)) {
         Err(error) => asked.into_iter().for_each(|call| call.reply.send(Err(error.clone()))),
         Ok(replies) => {
             for (call, reply) in asked.into_iter().zip(replies) {
                 match reply {
-                    Some(reply) => calls::answer(lane, call.name, call.reply, Ok(reply)),
-                    None => calls::send_alone(lane, call),
+                    Some(reply) => calls::answer(connection, call.name, call.reply, Ok(reply)),
+                    None => calls::send_alone(connection, call),
                 }
             }
         }
     }
 }
 
-fn renewed(lane: &Lane, lease: Lease, count: usize, outcome: Outcome) -> Result<Vec<Option<Reply>>, StoreError> {
-    let site = &lane.shared.site;
+fn renewed(
+    connection: &CallConnection,
+    lease: Lease,
+    count: usize,
+    outcome: Outcome,
+) -> Result<Vec<Option<Reply>>, StoreError> {
+    let server = &connection.shared.server;
     let Outcome { value, run, sent, received } = outcome;
-    let wrong = |wrong: Wrong| unreadable(&site.config, None, wrong);
-    let renewed = site.codec.renewed_all(lease, run, value).map_err(wrong)?;
+    let wrong = |wrong: Wrong| unreadable(&server.config, None, wrong);
+    let renewed = server.codec.renewed_all(lease, run, value).map_err(wrong)?;
     if renewed.len() != count {
         return Err(wrong(Wrong::Nonsense("another number of renewals than was asked for")));
     }
     if let Some(reply) = renewed.iter().flatten().next() {
-        site.clock.note(reply.at, sent, received);
+        server.clock.note(reply.at, sent, received);
     }
     Ok(renewed)
 }

@@ -1,4 +1,4 @@
-//! The handle that people hold: it turns calls of the contract into calls on its lane.
+//! The handle that people hold: it turns calls of the contract into calls on its connection.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,11 +12,11 @@ use crate::clock::{self, ServerClock};
 use crate::codec::Codec;
 use crate::config::RedisConfig;
 use crate::inbox::Inboxes;
-use crate::topology::{Lane, judge_probe, probe};
-use crate::wire::{Deadline, Route, Step};
+use crate::resp::{Deadline, Endpoint, Step};
+use crate::topology::{CallConnection, judge_probe, probe};
 use crate::{calls, list};
 
-/// Locks in a Redis server. Clones share their lane.
+/// Locks in a Redis server. Clones share their connection.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,24 +27,24 @@ use crate::{calls, list};
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct RedisStore(Arc<Lane>);
+pub struct RedisStore(Arc<CallConnection>);
 
-/// What lanes and inbox have in common, and nothing that would keep the inbox alive.
-pub(crate) struct Site {
+/// What the connections for calls and the inbox share, and nothing that would keep the inbox alive.
+pub(crate) struct Server {
     pub(crate) config: RedisConfig,
-    pub(crate) route: Route,
+    pub(crate) endpoint: Endpoint,
     pub(crate) codec: Codec,
     pub(crate) clock: ServerClock,
     warned: AtomicBool,
-    /// Nanoseconds of the time when a connection was last opened, by whichever lane or for news.
+    /// Nanoseconds of the time when a connection was last opened, for calls or for news.
     reached: AtomicU64,
     /// The life of the server that was taught the scripts last; zero for none.
     taught: AtomicU64,
 }
 
-/// What all lanes of one store have in common.
+/// What all connections for calls of one store share.
 pub(crate) struct Shared {
-    pub(crate) site: Arc<Site>,
+    pub(crate) server: Arc<Server>,
     inboxes: Inboxes,
 }
 
@@ -58,30 +58,30 @@ impl RedisStore {
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
-        let route = config.route()?;
+        let endpoint = config.endpoint()?;
         let deadline = Deadline::within(config.connect_timeout);
         let codec = Codec::with_format(config.keys(), config.limits.clone(), config.format);
         let (clock, warned) = (ServerClock::default(), AtomicBool::new(false));
         let (reached, taught) = (AtomicU64::new(0), AtomicU64::new(0));
-        let site = Arc::new(Site { config, route, codec, clock, warned, reached, taught });
-        let inboxes = Inboxes::new(Arc::clone(&site));
-        let lane = Lane::new(Arc::new(Shared { site: Arc::clone(&site), inboxes }));
-        let questions = probe(&site.config).into_iter().collect();
-        let answers = lane.ask_before(&deadline, Step::Permissions, questions).await?;
-        judge_probe(&site.config, &answers.list())?;
-        Ok(Self(lane))
+        let server = Arc::new(Server { config, endpoint, codec, clock, warned, reached, taught });
+        let inboxes = Inboxes::new(Arc::clone(&server));
+        let connection = CallConnection::new(Arc::new(Shared { server: Arc::clone(&server), inboxes }));
+        let questions = probe(&server.config).into_iter().collect();
+        let answers = connection.ask_before(&deadline, Step::Permissions, questions).await?;
+        judge_probe(&server.config, &answers.list())?;
+        Ok(Self(connection))
     }
 }
 
 impl Shared {
-    /// Makes sure that news is heard. Called with every request, on whatever thread makes it.
-    pub(crate) fn look_after(&self, now: Moment) {
-        self.inboxes.look_after(now);
+    /// Makes sure that the inbox listens. Called with every request, on the caller's thread.
+    pub(crate) fn ensure_listening(&self, now: Moment) {
+        self.inboxes.ensure_listening(now);
     }
 }
 
-impl Site {
-    /// A connection was opened.
+impl Server {
+    /// Notes that a connection was opened.
     pub(crate) fn note_reached(&self, now: Moment) {
         self.reached.fetch_max(now.nanos(), Ordering::AcqRel);
     }
@@ -124,7 +124,7 @@ impl Store for RedisStore {
     }
 
     fn time(&self) -> LeaseTime {
-        self.0.shared.site.clock.time(clock::now())
+        self.0.shared.server.clock.time(clock::now())
     }
 
     fn submit(&self, calls: Vec<Call>) {
@@ -136,8 +136,8 @@ impl Store for RedisStore {
     }
 
     fn list(&self, query: Listing) -> Answer<Page> {
-        let lane = Arc::clone(&self.0);
-        Box::pin(async move { list::page(&lane, query).await })
+        let connection = Arc::clone(&self.0);
+        Box::pin(async move { list::page(&connection, query).await })
     }
 
     fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
@@ -145,7 +145,7 @@ impl Store for RedisStore {
     }
 
     fn connection(&self) -> Arc<dyn Store> {
-        Arc::new(Self(Lane::new(Arc::clone(&self.0.shared))))
+        Arc::new(Self(CallConnection::new(Arc::clone(&self.0.shared))))
     }
 
     fn is_open(&self, connection: Connection) -> bool {
@@ -155,12 +155,12 @@ impl Store for RedisStore {
         }
     }
 
-    fn probe(&self, connection: Connection) -> Answer<Pulse> {
-        let lane = Arc::clone(&self.0);
+    fn probe(&self, kind: Connection) -> Answer<Pulse> {
+        let connection = Arc::clone(&self.0);
         Box::pin(async move {
-            match connection {
-                Connection::Calls => lane.probe().await,
-                Connection::News => lane.shared.inboxes.probe().await,
+            match kind {
+                Connection::Calls => connection.probe().await,
+                Connection::News => connection.shared.inboxes.probe().await,
             }
         })
     }
@@ -168,7 +168,7 @@ impl Store for RedisStore {
 
 impl fmt::Display for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.shared.site.config.fmt(f)
+        self.0.shared.server.config.fmt(f)
     }
 }
 

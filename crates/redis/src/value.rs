@@ -1,9 +1,9 @@
-//! What a server answers, free of any connection: the [wire](crate::wire) makes a [`Value`] of its bytes, and the codec reads it.
+//! What a server answers, free of any connection: the [connection](crate::resp) makes a [`Value`] of its bytes, and the codec reads it.
 
 use bandog_core::format::Format;
 use bandog_core::text::Harmless;
 
-use crate::wire::{Parser, Told};
+use crate::resp::{Parser, Told};
 
 /// An answer of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub(super) fn owner() -> Owner {
 
 /// Notes that the current thread holds a lock.
 pub(super) fn enter(hold: &Hold) {
-    let (handle, cohort) = hold.whereabouts();
+    let (handle, cohort) = hold.handle_and_cohort();
     let _ = CURRENT.try_with(|current| {
         current.held.borrow_mut().push((Arc::downgrade(handle), Arc::downgrade(cohort)));
     });
@@ -34,7 +34,7 @@ pub(super) fn enter(hold: &Hold) {
 
 /// Notes that the current thread has let a lock go.
 pub(super) fn leave(hold: &Hold) {
-    let (_, cohort) = hold.whereabouts();
+    let (_, cohort) = hold.handle_and_cohort();
     let _ = CURRENT.try_with(|current| {
         let mut held = current.held.borrow_mut();
         if let Some(at) = held.iter().rposition(|(_, known)| known.as_ptr() == Arc::as_ptr(cohort)) {

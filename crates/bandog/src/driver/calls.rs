@@ -18,9 +18,9 @@ use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use super::cohort::State;
-use super::keeper::Posted;
+use super::notice::Notice;
+use super::renewals::OutboxEntry;
 use super::shield::shield;
-use super::told::Told;
 use super::{Cohort, Driver};
 use crate::blocking::is_blocking;
 use crate::sync::atomic::Ordering;
@@ -110,13 +110,13 @@ impl State {
         let is_release = matches!(context, RequestContext::Release { .. });
         let id = driver.next_call.fetch_add(1, Ordering::Relaxed);
         self.calls.begin(id, context, due.unwrap_or(now) + driver.settings.response);
-        let reply = ReplyTo::new(driver.mailbox(), name.clone(), id);
+        let reply = ReplyTo::new(driver.receiver(), name.clone(), id);
         Outgoing { call: Call { name: name.clone(), op, unattended: false, reply }, id, connection, is_release, due }
     }
 }
 
 impl Driver {
-    /// Sends what a machine wants sent.
+    /// Sends the calls of one machine.
     pub(super) fn send(self: &Arc<Self>, cohort: &Arc<Cohort>, outgoing: Vec<Outgoing>) {
         let mut claims = Vec::new();
         for mut outgoing in outgoing {
@@ -124,12 +124,12 @@ impl Driver {
             if outgoing.connection == ConnectionKind::Claims {
                 claims.push(outgoing.call);
             } else if self.capabilities.in_process {
-                self.submit(&self.renewals(), vec![outgoing.call]);
+                self.submit(&self.renewal_store(), vec![outgoing.call]);
             } else if outgoing.is_release && self.sends_at_once() {
                 outgoing.call.unattended = true;
                 claims.push(outgoing.call);
             } else {
-                self.keeper.post([(Arc::clone(cohort), outgoing)]);
+                self.renewal_thread.post([(Arc::clone(cohort), outgoing)]);
             }
         }
         if !claims.is_empty() {
@@ -137,52 +137,53 @@ impl Driver {
         }
     }
 
-    /// Sends what the machines of many locks want sent: what goes by the renewal thread goes together.
-    pub(super) fn send_together(self: &Arc<Self>, mut posted: Vec<Posted>) {
-        let is_for_renewals = |(_, outgoing): &mut Posted| {
+    /// Sends the calls of many machines: those for the renewal thread in one batch.
+    pub(super) fn send_together(self: &Arc<Self>, mut entries: Vec<OutboxEntry>) {
+        let is_for_renewals = |(_, outgoing): &mut OutboxEntry| {
             !self.capabilities.in_process && outgoing.connection == ConnectionKind::Renewals
         };
-        let renewals: Vec<Posted> = posted.extract_if(.., is_for_renewals).collect();
-        self.keeper.post(renewals);
-        for (cohort, outgoing) in posted {
+        let renewals: Vec<OutboxEntry> = entries.extract_if(.., is_for_renewals).collect();
+        self.renewal_thread.post(renewals);
+        for (cohort, outgoing) in entries {
             self.send(&cohort, vec![outgoing]);
         }
     }
 
     /// Hands calls to the store. It does its I/O on the caller's runtime, or on the renewal thread's where the caller has none or blocks it.
     pub(super) fn submit(&self, store: &Arc<dyn Store>, calls: Vec<Call>) {
-        let runtime = (!self.has_runtime()).then(|| self.keeper.runtime());
+        let runtime = (!self.has_runtime()).then(|| self.renewal_thread.runtime());
         let _inside = runtime.as_ref().map(Handle::enter);
-        // If it panics, what it drops answers that nobody knows.
+        // If it panics, the dropped calls are answered with an unknown outcome.
         let _ = shield("a store", || store.submit(calls));
     }
 
-    /// Whether a release that nobody waits for goes by the connection for claims: it is on its way before the caller goes on, ahead of
-    /// the caller's next claim. Otherwise the renewal thread sends it, which nothing of the caller's holds up.
+    /// Whether a release that nobody waits for is sent on the connection for claims: then it goes out before the caller goes on, ahead
+    /// of its next claim. Otherwise the renewal thread sends it, which the caller's runtime cannot delay.
     fn sends_at_once(&self) -> bool {
         !is_blocking()
-            && Handle::try_current().is_ok_and(|runtime| !self.keeper.runs_on(&runtime) && has_workers(&runtime))
+            && Handle::try_current()
+                .is_ok_and(|runtime| !self.renewal_thread.runs_on(&runtime) && has_workers(&runtime))
             && self.store.sends_at_once()
     }
 
-    /// The answer to a call. Tells what it shows, and then lets the machine act on it.
+    /// Takes the answer to a call: notes it for listeners, and hands it to the machine.
     pub(super) fn answered(self: &Arc<Self>, cohort: &Arc<Cohort>, id: u64, answer: Result<Reply, StoreError>) {
         let mut state = cohort.lock();
         let Some(context) = state.calls.end(id) else { return };
-        self.step(cohort, state, |now, state, told| {
-            told.extend(Told::of_answer(&context, &answer));
+        self.step(cohort, state, |now, state, notices| {
+            notices.extend(Notice::of_answer(&context, &answer));
             state.machine.handle_reply(now, context, answer);
         });
     }
 
-    /// Ends the calls that should have been answered by now.
+    /// Ends the calls whose answer is overdue.
     pub(super) fn end_overdue_calls(self: &Arc<Self>, cohort: &Arc<Cohort>) {
         loop {
             let (now, mut state) = (self.clock.now(), cohort.lock());
             let Some(context) = state.calls.next_overdue(now) else { return };
             let answer = Err(StoreError::unknown("the store did not answer in time"));
-            self.step(cohort, state, |now, state, told| {
-                told.extend(Told::of_answer(&context, &answer));
+            self.step(cohort, state, |now, state, notices| {
+                notices.extend(Notice::of_answer(&context, &answer));
                 state.machine.handle_reply(now, context, answer);
             });
         }
@@ -200,10 +201,10 @@ impl Driver {
         if self.has_runtime() {
             return self.in_time(answer).await;
         }
-        let (tell, told) = oneshot::channel();
-        self.keeper.spawn(async move { drop(tell.send(answer.await)) });
+        let (sender, receiver) = oneshot::channel();
+        self.renewal_thread.spawn(async move { drop(sender.send(answer.await)) });
         let lost = || Err(StoreError::unknown("the client ended before the store answered"));
-        self.in_time(Box::pin(async move { told.await.unwrap_or_else(|_| lost()) })).await
+        self.in_time(Box::pin(async move { receiver.await.unwrap_or_else(|_| lost()) })).await
     }
 
     async fn in_time<T>(&self, answer: Answer<T>) -> Result<T, StoreError> {

@@ -1,4 +1,4 @@
-//! This process's share in one lock: the machine, and who is to be woken.
+//! One lock name in this process: its machine, and the wakers and watchers of its waiters and holds.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -14,9 +14,9 @@ use tokio::task::AbortHandle;
 use tracing::Span;
 
 use super::calls::{Calls, Outgoing};
-use super::keeper::Timer;
+use super::notice::Notice;
+use super::renewals::Timer;
 use super::shield::shield;
-use super::told::Told;
 use super::{Driver, lock};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -33,109 +33,111 @@ pub(crate) struct Cohort {
 pub(crate) struct State {
     pub(crate) machine: Machine,
     pub(super) calls: Calls,
-    onlookers: Onlookers,
+    listeners: Listeners,
     pub(super) timer: Option<Timer>,
     unsettled: u32,
     /// No longer in the map: look the name up again.
     pub(super) retired: bool,
 }
 
-/// Whoever is to hear of something: most locks that are held have nobody.
+/// Wakers, watchers and bound tasks. Boxed: most locks that are held have none.
 #[derive(Default)]
-struct Onlookers(Option<Box<Lists>>);
+struct Listeners(Option<Box<Lists>>);
 
 #[derive(Default)]
 struct Lists {
     /// The waker of each waiter, by its index.
     wakers: Wakers,
-    /// Whoever waits for the loss of a hold, and its span in the log.
+    /// Those who watch for the loss of a hold, and the hold's span in the log.
     watchers: Vec<Watcher>,
     /// The tasks that holds are bound to.
-    bonds: Vec<(HoldKey, AbortHandle)>,
+    bound_tasks: Vec<(HoldKey, AbortHandle)>,
 }
 
 /// Mostly one.
 type Wakers = SmallVec<[Option<Waker>; 1]>;
 
-impl Onlookers {
-    fn here(&self) -> Option<&Lists> {
+impl Listeners {
+    fn get(&self) -> Option<&Lists> {
         self.0.as_deref()
     }
 
-    fn here_mut(&mut self) -> Option<&mut Lists> {
+    fn get_mut(&mut self) -> Option<&mut Lists> {
         self.0.as_deref_mut()
     }
 
-    fn make(&mut self) -> &mut Lists {
+    fn get_or_insert(&mut self) -> &mut Lists {
         self.0.get_or_insert_default()
     }
 
-    /// Puts the lists away once the last has gone.
+    /// Frees the lists when they are empty.
     fn tidy(&mut self) {
-        self.0.take_if(|lists| lists.wakers.is_empty() && lists.watchers.is_empty() && lists.bonds.is_empty());
+        self.0.take_if(|lists| lists.wakers.is_empty() && lists.watchers.is_empty() && lists.bound_tasks.is_empty());
     }
 }
 
-/// What became of a hold that was lost.
+/// Why a hold was lost.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Fate {
+pub(crate) struct LossReport {
     pub(crate) reason: LossReason,
-    /// Whether it may yet be taken again.
-    pub(crate) open: bool,
+    /// Whether the machine tries to take it again.
+    pub(crate) regaining: bool,
 }
 
-/// The loss of one hold, when it comes.
-pub(crate) type Fates = watch::Receiver<Option<Fate>>;
-type FateSender = watch::Sender<Option<Fate>>;
+/// Receives the loss of one hold.
+pub(crate) type LossReceiver = watch::Receiver<Option<LossReport>>;
+type LossSender = watch::Sender<Option<LossReport>>;
 
-/// Whoever looks at one hold.
+/// What this process keeps beside one hold.
 struct Watcher {
     hold_key: HoldKey,
-    losses: Option<FateSender>,
-    /// Shared: to clone or drop a span is the subscriber's business, and not to be done under a lock.
+    losses: Option<LossSender>,
+    /// Shared: cloning or dropping a span calls the subscriber, which must not happen under a lock.
     span: Option<Arc<Span>>,
 }
 
-/// What is to be done once the cohort is unlocked.
-pub(super) struct Wanted {
+/// What the driver does after it unlocks the cohort.
+pub(super) struct Effects {
     pub(super) wakers: SmallVec<[Waker; 1]>,
-    /// What listeners and watchers hear.
-    pub(super) told: Vec<Told>,
-    /// Wakers that nobody needs any more.
+    /// For listeners and watchers.
+    pub(super) notices: Vec<Notice>,
+    /// Wakers that are no longer needed.
     pub(super) stale: Wakers,
     pub(super) outgoing: Vec<Outgoing>,
     /// The new time of the timer, if it must come earlier.
     pub(super) timer: Option<Moment>,
-    /// By how many the releases to come and under way have become more.
+    /// Releases that began: due or under way.
     pub(super) begun: u32,
-    /// By how many they have become fewer.
+    /// Releases that ended.
     pub(super) settled: u32,
 }
 
-/// Somebody to be told of a loss, or that there will be none any more.
-#[must_use = "to be told, or dropped, after unlocking"]
-pub(crate) struct Telling {
-    sender: Option<FateSender>,
-    fate: Option<Fate>,
+/// A report for the watchers of a hold. Dropped without a report, it says that no loss can come any more.
+#[must_use = "send it, or drop it, after unlocking"]
+pub(crate) struct LossNotice {
+    sender: Option<LossSender>,
+    report: Option<LossReport>,
     _span: Option<Arc<Span>>,
 }
 
-impl Telling {
-    pub(super) fn new(sender: FateSender, fate: Option<Fate>) -> Self {
-        Self { sender: Some(sender), fate, _span: None }
+impl LossNotice {
+    pub(super) fn new(sender: LossSender, report: Option<LossReport>) -> Self {
+        Self { sender: Some(sender), report, _span: None }
     }
 
-    /// Wakes whoever watches: not to be called under a lock.
-    pub(crate) fn tell(self) {
+    /// Wakes the watchers: not to be called under a lock.
+    pub(crate) fn send(self) {
         // The drop of the last sender wakes too.
-        shield("a waker", move || self.sender.zip(self.fate).map(|(sender, fate)| sender.send_replace(Some(fate))));
+        shield("a waker", move || {
+            self.sender.zip(self.report).map(|(sender, report)| sender.send_replace(Some(report)))
+        });
     }
 }
 
 impl Cohort {
     pub(super) fn new(name: LockName, machine: Machine) -> Self {
-        let (calls, onlookers) = (Calls::default(), Onlookers::default());
-        let state = State { machine, calls, onlookers, timer: None, unsettled: 0, retired: false };
+        let (calls, listeners) = (Calls::default(), Listeners::default());
+        let state = State { machine, calls, listeners, timer: None, unsettled: 0, retired: false };
         Self { name, state: Mutex::new(state) }
     }
 
@@ -149,10 +151,10 @@ impl Cohort {
 }
 
 impl State {
-    /// Remembers whom to wake when a waiter's outcome is there. Returns whom not to wake any more.
-    #[must_use = "to be dropped after unlocking"]
+    /// Keeps the waker of a waiter. Returns the one that it replaces.
+    #[must_use = "drop it after unlocking"]
     pub(super) fn watch_waiter(&mut self, waiter: WaiterId, waker: &Waker) -> Option<Waker> {
-        let wakers = &mut self.onlookers.make().wakers;
+        let wakers = &mut self.listeners.get_or_insert().wakers;
         if wakers.len() <= waiter.index() {
             wakers.resize(waiter.index() + 1, None);
         }
@@ -164,13 +166,13 @@ impl State {
     }
 
     /// The waiter gives up.
-    #[must_use = "to be dropped after unlocking"]
+    #[must_use = "drop it after unlocking"]
     pub(super) fn forget_waiter(&mut self, waiter: WaiterId) -> Option<Waker> {
-        self.onlookers.here_mut()?.wakers.get_mut(waiter.index())?.take()
+        self.listeners.get_mut()?.wakers.get_mut(waiter.index())?.take()
     }
 
-    /// Tells of a hold's loss when it comes; `None` when the hold was released. Of one that is past, [`loss`](Self::loss) tells.
-    pub(crate) fn watch_loss(&mut self, hold_key: HoldKey, token: Token) -> Option<Fates> {
+    /// Receives the next loss of a hold; `None` when the hold was released. [`loss`](Self::loss) tells of a past one.
+    pub(crate) fn watch_loss(&mut self, hold_key: HoldKey, token: Token) -> Option<LossReceiver> {
         self.owned(hold_key, token)?;
         if let Some(sender) = self.losses(hold_key) {
             return Some(sender.subscribe());
@@ -188,7 +190,7 @@ impl State {
     }
 
     pub(super) fn span(&self, hold_key: HoldKey) -> Option<Arc<Span>> {
-        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.hold_key == hold_key)?.span.clone()
+        self.listeners.get()?.watchers.iter().find(|watcher| watcher.hold_key == hold_key)?.span.clone()
     }
 
     /// Why a hold that is watched is lost, if it is by now.
@@ -210,17 +212,17 @@ impl State {
         self.machine.belongs(hold_key, token).then_some(hold_key)
     }
 
-    pub(super) fn losses(&self, hold_key: HoldKey) -> Option<&FateSender> {
-        self.onlookers.here()?.watchers.iter().find(|watcher| watcher.hold_key == hold_key)?.losses.as_ref()
+    pub(super) fn losses(&self, hold_key: HoldKey) -> Option<&LossSender> {
+        self.listeners.get()?.watchers.iter().find(|watcher| watcher.hold_key == hold_key)?.losses.as_ref()
     }
 
-    /// Whoever watches from now on waits for the next loss.
+    /// Those who watch from now on wait for the next loss.
     pub(super) fn forget_losses(&mut self, hold_key: HoldKey) {
         self.watcher(hold_key).losses = None;
     }
 
     fn watcher(&mut self, hold_key: HoldKey) -> &mut Watcher {
-        let watchers = &mut self.onlookers.make().watchers;
+        let watchers = &mut self.listeners.get_or_insert().watchers;
         let at = watchers.iter().position(|watcher| watcher.hold_key == hold_key).unwrap_or_else(|| {
             watchers.push(Watcher { hold_key, losses: None, span: None });
             watchers.len() - 1
@@ -228,39 +230,39 @@ impl State {
         &mut watchers[at]
     }
 
-    /// The guard is released: its hold may pass to another, whose loss is not this one's. A deadline that has passed is a
-    /// loss, whether or not its timer has come; the release will say so, and so must the watchers.
-    pub(crate) fn forget_watchers(&mut self, now: Moment, hold_key: HoldKey) -> Option<Telling> {
-        let Lists { watchers, bonds, .. } = self.onlookers.here_mut()?;
-        bonds.retain(|(bound, _)| *bound != hold_key);
+    /// The guard is released: its hold may pass to another waiter, whose loss is not this guard's. A deadline that has passed is a
+    /// loss even if its timer has not fired: the release reports it, and so must the watchers.
+    pub(crate) fn forget_watchers(&mut self, now: Moment, hold_key: HoldKey) -> Option<LossNotice> {
+        let Lists { watchers, bound_tasks, .. } = self.listeners.get_mut()?;
+        bound_tasks.retain(|(bound, _)| *bound != hold_key);
         let at = watchers.iter().position(|watcher| watcher.hold_key == hold_key)?;
         let Watcher { losses: sender, span, .. } = watchers.swap_remove(at);
-        let fate = self.machine.loss(now, hold_key).map(|reason| Fate { reason, open: false });
-        Some(Telling { sender, fate, _span: span })
+        let report = self.machine.loss(now, hold_key).map(|reason| LossReport { reason, regaining: false });
+        Some(LossNotice { sender, report, _span: span })
     }
 
-    /// The hold ends with this task.
+    /// Binds the hold to a task: it ends with it.
     pub(crate) fn bind(&mut self, hold_key: HoldKey, token: Token, task: AbortHandle) {
         if self.owned(hold_key, token).is_some() {
-            let bonds = &mut self.onlookers.make().bonds;
-            bonds.retain(|(bound, _)| *bound != hold_key);
-            bonds.push((hold_key, task));
+            let bound_tasks = &mut self.listeners.get_or_insert().bound_tasks;
+            bound_tasks.retain(|(bound, _)| *bound != hold_key);
+            bound_tasks.push((hold_key, task));
         }
     }
 
-    /// Holds whose task has ended; each is said once.
+    /// Holds whose task has ended; each is returned once.
     pub(super) fn ended_tasks(&mut self) -> Vec<HoldKey> {
-        let Some(lists) = self.onlookers.here_mut() else { return Vec::new() };
-        lists.bonds.extract_if(.., |(_, task)| task.is_finished()).map(|(hold_key, _)| hold_key).collect()
+        let Some(lists) = self.listeners.get_mut() else { return Vec::new() };
+        lists.bound_tasks.extract_if(.., |(_, task)| task.is_finished()).map(|(hold_key, _)| hold_key).collect()
     }
 
     /// Takes everything the machine wants done.
-    pub(super) fn drain(&mut self, now: Moment, driver: &Driver, name: &LockName, mut told: Vec<Told>) -> Wanted {
+    pub(super) fn drain(&mut self, now: Moment, driver: &Driver, name: &LockName, mut notices: Vec<Notice>) -> Effects {
         let mut wakers = SmallVec::new();
         while let Some(event) = self.machine.poll_event() {
             match event {
                 Event::Ready(waiter) => wakers.extend(self.forget_waiter(waiter)),
-                event => told.extend(self.told(now, event)),
+                event => notices.extend(self.notice(now, event)),
             }
         }
         let mut outgoing = Vec::new();
@@ -275,19 +277,19 @@ impl State {
         let unsettled = u32::try_from(self.machine.unsettled()).unwrap_or(u32::MAX);
         let before = std::mem::replace(&mut self.unsettled, unsettled);
         let (begun, settled) = (unsettled.saturating_sub(before), before.saturating_sub(unsettled));
-        Wanted { wakers, told, stale, outgoing, timer: self.timer_change(now), begun, settled }
+        Effects { wakers, notices, stale, outgoing, timer: self.timer_change(now), begun, settled }
     }
 
-    /// Frees the room that only waiting needs.
-    #[must_use = "to be dropped after unlocking"]
+    /// Frees the memory that only waiters need.
+    #[must_use = "drop it after unlocking"]
     pub(super) fn tidy(&mut self) -> Wakers {
         if self.machine.waiters() > 0 {
             return Wakers::new();
         }
         self.machine.tidy();
         self.calls.tidy();
-        let stale = self.onlookers.here_mut().map(|lists| std::mem::take(&mut lists.wakers)).unwrap_or_default();
-        self.onlookers.tidy();
+        let stale = self.listeners.get_mut().map(|lists| std::mem::take(&mut lists.wakers)).unwrap_or_default();
+        self.listeners.tidy();
         stale
     }
 
@@ -296,13 +298,13 @@ impl State {
         self.machine.is_idle() && self.calls.is_empty()
     }
 
-    // Only an earlier time is worth the wheel: hand-offs move it all the while, and a timer that comes too early finds
-    // nothing to do and is set anew. An idle cohort lingers for a moment: locks are often taken again soon.
+    // The timer is moved only to an earlier time: hand-offs put it off all the time, and a timer that fires too early finds
+    // nothing to do and is set again. An idle cohort is kept for a moment: locks are often taken again soon.
     fn timer_change(&self, now: Moment) -> Option<Moment> {
-        let wanted = if self.is_idle() { Some(now + LINGER) } else { self.machine.poll_timeout() };
-        let wanted = wanted.into_iter().chain(self.calls.poll_timeout()).min();
+        let next = if self.is_idle() { Some(now + LINGER) } else { self.machine.poll_timeout() };
+        let next = next.into_iter().chain(self.calls.poll_timeout()).min();
         let known = self.timer.as_ref().map_or(Moment::FAR, |timer| timer.at);
-        wanted.filter(|at| *at < known)
+        next.filter(|at| *at < known)
     }
 }
 
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     fn lock_takes_few_bytes() {
-        // Of these there may be a million.
+        // A process may have a million of them.
         assert!(size_of::<Cohort>() <= 344, "{} bytes", size_of::<Cohort>());
     }
 }

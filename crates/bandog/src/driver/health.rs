@@ -28,7 +28,7 @@ pub struct Health {
     pub problems: Vec<String>,
     /// The store, as it calls itself.
     pub store: String,
-    /// The ways to the store: `claims`, `renewals`, `inbox`.
+    /// The connections to the store: `claims`, `renewals`, `inbox`.
     pub connections: Vec<Connection>,
     /// Rounds that the watchdog has gone.
     pub rounds: u64,
@@ -50,7 +50,7 @@ pub struct Health {
     pub janitor: JanitorStats,
 }
 
-/// One way to the store.
+/// One connection to the store.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -109,9 +109,9 @@ impl Findings {
     }
 }
 
-/// What is known of a way to the store.
+/// What the probes of a connection have shown.
 #[derive(Debug, Clone)]
-pub(super) struct Reach {
+pub(super) struct ConnectionLog {
     pub(super) up: bool,
     pub(super) round_trip: Option<Duration>,
     pub(super) reconnects: u64,
@@ -119,13 +119,13 @@ pub(super) struct Reach {
     error: Option<String>,
 }
 
-impl Default for Reach {
+impl Default for ConnectionLog {
     fn default() -> Self {
         Self { up: true, round_trip: None, reconnects: 0, opened: 0, error: None }
     }
 }
 
-impl Reach {
+impl ConnectionLog {
     /// It is not open, and nobody has asked for it.
     pub(super) fn rest(&mut self) {
         (self.up, self.round_trip, self.error) = (true, None, None);
@@ -135,7 +135,7 @@ impl Reach {
     pub(super) fn after(known: &Self, probed: Result<(Pulse, Duration), StoreError>) -> Self {
         match probed {
             Ok((pulse, took)) => {
-                // The first is no reconnection; nor is what a lane of a new renewal thread opens.
+                // The first is no reconnection; nor is what a new renewal thread's connection opens.
                 let again = if known.opened == 0 { 0 } else { pulse.opened.saturating_sub(known.opened) };
                 let reconnects = known.reconnects + again;
                 Self { up: true, round_trip: Some(took), reconnects, opened: pulse.opened, error: None }
@@ -151,8 +151,8 @@ impl Driver {
         let last_round = log.last.map(|last| self.clock.now().since(last));
         let Tally { holds, uncertain, waiters, .. } = log.tally;
         let mut problems: Vec<String> = Vec::new();
-        for (link, way) in Link::ALL.iter().zip(&log.ways).filter(|(_, way)| !way.up) {
-            let why = way.error.as_deref().unwrap_or("no answer");
+        for (link, known) in Link::ALL.iter().zip(&log.connections).filter(|(_, log)| !log.up) {
+            let why = known.error.as_deref().unwrap_or("no answer");
             problems.push(format!("the connection for {link} is down: {why}"));
         }
         if let Some(since) = log.stalled {
@@ -174,8 +174,8 @@ impl Driver {
             ready,
             problems,
             store: self.store.to_string(),
-            connections: Link::ALL.iter().zip(log.ways).map(|(link, way)| Connection::new(*link, way)).collect(),
-            rounds: log.rounds,
+            connections: Link::ALL.iter().zip(log.connections).map(|(link, log)| Connection::new(*link, log)).collect(),
+            rounds: log.ticks,
             last_round,
             holds,
             uncertain,
@@ -200,8 +200,8 @@ impl Driver {
 }
 
 impl Connection {
-    fn new(link: Link, way: Reach) -> Self {
-        let Reach { up, round_trip, reconnects, error, .. } = way;
+    fn new(link: Link, log: ConnectionLog) -> Self {
+        let ConnectionLog { up, round_trip, reconnects, error, .. } = log;
         Self { name: link.as_str(), up, round_trip, reconnects, error }
     }
 }

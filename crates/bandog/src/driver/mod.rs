@@ -1,28 +1,28 @@
 //! The I/O shell: runs the lock machines of one client against its store.
 //!
-//! Requests and guards call in, the store delivers [answers and pushes](mailbox), and the [renewal thread](keeper) serves timers. Each of
-//! them locks one [`Cohort`] and takes one [step](Driver::step): it feeds the machine, takes what the machine wants done, unlocks, and
-//! does it. [Calls](calls) go out to the store; some by the renewal thread, which sends renewals, heartbeats and the releases that
-//! nobody else can send. The [watchdog](watchdog) looks after all of it.
+//! Requests and guards call in, the store delivers [answers and pushes](receiver), and the [renewal thread](renewals) serves timers. Each of
+//! them locks one [`Cohort`] and takes one [step](Driver::step): it feeds the machine, drains its actions and events, unlocks, and performs
+//! them. [Calls](calls) go out to the store; the renewal thread sends renewals, heartbeats and the releases that nobody else can send. The
+//! [watchdog](watchdog) checks all of it.
 //!
 //! Invariant: no lock of ours is held while a store answers, a waker wakes or is dropped, or a user's code runs. Two small
 //! things happen under a cohort's lock: a waker is cloned, and [`Store::time`] is read, which must not call back.
 
-mod asking;
+mod ask;
 mod calls;
 mod cohort;
 mod health;
 mod janitor;
-mod keeper;
-mod mailbox;
+mod notice;
+mod receiver;
+mod renewals;
 mod report;
-mod round;
 #[cfg(all(test, shuttle))]
 pub(crate) mod schedules;
 pub(crate) mod shield;
 mod stay;
 mod table;
-mod told;
+mod tick;
 pub(crate) mod tracked;
 mod watchdog;
 
@@ -44,53 +44,53 @@ use crate::signals::{Grouping, Herald, Signals, detailed};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
-pub(crate) use asking::Asked;
+pub(crate) use ask::AskResult;
 use calls::Outgoing;
 pub(crate) use calls::first;
 use cohort::State;
-pub(crate) use cohort::{Cohort, Fates};
+pub(crate) use cohort::{Cohort, LossReceiver};
 pub use health::{Connection, Findings, Health};
 use janitor::Janitor;
 pub use janitor::JanitorStats;
-use keeper::Keeper;
-use mailbox::Mailbox;
+use notice::Notice;
+use receiver::DriverReceiver;
+use renewals::RenewalThread;
 pub(crate) use stay::Stays;
 pub(crate) use table::Key;
 use table::Table;
-use told::Told;
 pub(crate) use watchdog::Watchdog;
 
-/// One client: its store, its machines, its keeper.
+/// One client: its store, its machines, its threads.
 pub(crate) struct Driver {
     pub(crate) store: Arc<dyn Store>,
-    /// The renewal thread's own lane to the same store.
-    renewals: Mutex<Arc<dyn Store>>,
+    /// The renewal thread's own connection to the same store.
+    renewal_store: Mutex<Arc<dyn Store>>,
     pub(crate) capabilities: Capabilities,
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     pub(crate) settings: Arc<Settings>,
     pub(crate) defaults: LockConfig,
-    /// Whether owners enter again without asking for it.
+    /// Whether owners may enter again by default.
     pub(crate) reentrant: bool,
     pub(crate) janitor: Janitor,
     pub(crate) signals: Signals,
     pub(crate) herald: Herald,
-    keeper: Keeper,
+    renewal_thread: RenewalThread,
     pub(crate) watchdog: Watchdog,
-    mailbox: Arc<Mailbox>,
+    receiver: Arc<DriverReceiver>,
     cohorts: Table,
     /// The id of the next call: no other call of this client has it.
     next_call: AtomicU64,
     /// Claims whose hold went on without us; see [`Guard::detach`](crate::Guard::detach).
     detached: Mutex<BTreeSet<u64>>,
-    /// Those of them that only stay for a while, and whom to tell that they are revoked.
+    /// Those of them that stay for a while only, with the task to notify of a revocation.
     staying: Mutex<BTreeMap<u64, Arc<Notify>>>,
     inbox_up: AtomicBool,
     inbox_was_up: AtomicBool,
     closed: AtomicBool,
 }
 
-/// What `Locks`, requests and guards hold. When the last one goes, the keeper drains the releases and ends.
+/// What `Locks`, requests and guards hold. When the last one goes, the renewal thread drains the releases and ends.
 #[derive(Clone)]
 pub(crate) struct Handle(Arc<Life>);
 
@@ -106,13 +106,13 @@ impl Deref for Handle {
 
 impl Drop for Life {
     fn drop(&mut self) {
-        self.0.keeper.finish();
+        self.0.renewal_thread.finish();
         self.0.watchdog.finish();
         self.0.herald.finish();
     }
 }
 
-/// What a driver is made of.
+/// The arguments of [`Driver::start`].
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) client: Client,
@@ -126,20 +126,20 @@ pub(crate) struct Parts {
 }
 
 impl Driver {
-    /// Starts the keeper and begins to listen.
+    /// Starts the renewal thread and begins to listen.
     pub(crate) fn start(parts: Parts) -> std::io::Result<Handle> {
         let Parts { store, client, clock, settings, defaults, reentrant, janitor_limit, drain_within, group_by } =
             parts;
         clock.start()?;
-        let (keeper, runtime) = Keeper::new(&clock, drain_within)?;
+        let (renewal_thread, runtime) = RenewalThread::new(&clock, drain_within)?;
         let watchdog = Watchdog::new(&clock, defaults.options.watchdog_period);
         let driver = Arc::new_cyclic(|weak| Self {
-            mailbox: Arc::new(Mailbox(Weak::clone(weak))),
-            renewals: Mutex::new(store.connection()),
+            receiver: Arc::new(DriverReceiver(Weak::clone(weak))),
+            renewal_store: Mutex::new(store.connection()),
             capabilities: store.capabilities(),
             store,
             client,
-            keeper,
+            renewal_thread,
             watchdog,
             clock,
             settings: Arc::new(settings),
@@ -157,12 +157,12 @@ impl Driver {
             closed: AtomicBool::new(false),
         });
         driver.listen();
-        keeper::spawn(Arc::clone(&driver), runtime, 0)?;
+        renewals::spawn(Arc::clone(&driver), runtime, 0)?;
         watchdog::spawn(Arc::clone(&driver))?;
         Ok(Handle(Arc::new(Life(driver))))
     }
 
-    /// Feeds the machine of a name, made if need be, and says which cohort it was.
+    /// Feeds the machine of a name, which it makes if there is none. Returns its cohort.
     pub(crate) fn enter<R>(
         self: &Arc<Self>,
         name: &Key,
@@ -179,17 +179,17 @@ impl Driver {
         }
     }
 
-    /// Feeds one machine and does what it wants done.
+    /// Feeds one machine, and performs its actions.
     pub(crate) fn with<R>(self: &Arc<Self>, cohort: &Arc<Cohort>, feed: impl FnOnce(Moment, &mut Machine) -> R) -> R {
         self.step(cohort, cohort.lock(), |now, state, _| feed(now, &mut state.machine))
     }
 
-    /// The one step of the driver: feeds a locked machine, takes what it wants done, unlocks it, and does that.
+    /// The one step of the driver: feeds a locked machine, drains it, unlocks it, and performs what was drained.
     pub(crate) fn step<R>(
         self: &Arc<Self>,
         cohort: &Arc<Cohort>,
         state: MutexGuard<'_, State>,
-        feed: impl FnOnce(Moment, &mut State, &mut Vec<Told>) -> R,
+        feed: impl FnOnce(Moment, &mut State, &mut Vec<Notice>) -> R,
     ) -> R {
         let (result, outgoing) = self.step_unsent(cohort, state, feed);
         if !outgoing.is_empty() {
@@ -198,35 +198,35 @@ impl Driver {
         result
     }
 
-    /// Everything but the sending, for whoever sends for many locks together.
+    /// A step without the sending, for callers that send for many locks together.
     fn step_unsent<R>(
         self: &Arc<Self>,
         cohort: &Arc<Cohort>,
         mut state: MutexGuard<'_, State>,
-        feed: impl FnOnce(Moment, &mut State, &mut Vec<Told>) -> R,
+        feed: impl FnOnce(Moment, &mut State, &mut Vec<Notice>) -> R,
     ) -> (R, Vec<Outgoing>) {
-        let (now, mut told) = (self.clock.now(), Vec::new());
-        let result = feed(now, &mut state, &mut told);
-        let wanted = state.drain(now, self, cohort.name(), told);
-        if let Some(at) = wanted.timer {
-            state.timer = Some(self.keeper.schedule(state.timer.take(), at, cohort));
+        let (now, mut notices) = (self.clock.now(), Vec::new());
+        let result = feed(now, &mut state, &mut notices);
+        let effects = state.drain(now, self, cohort.name(), notices);
+        if let Some(at) = effects.timer {
+            state.timer = Some(self.renewal_thread.schedule(state.timer.take(), at, cohort));
         }
-        if wanted.begun > 0 {
-            self.janitor.begun(wanted.begun as usize);
+        if effects.begun > 0 {
+            self.janitor.begun(effects.begun as usize);
         }
         drop(state);
-        if wanted.settled > 0 {
-            self.janitor.settled(wanted.settled as usize);
+        if effects.settled > 0 {
+            self.janitor.settled(effects.settled as usize);
         }
-        if !wanted.told.is_empty() {
-            self.tell(cohort, wanted.told);
+        if !effects.notices.is_empty() {
+            self.emit(cohort, effects.notices);
         }
-        wanted.wakers.into_iter().for_each(shield::wake);
-        drop(wanted.stale);
-        (result, wanted.outgoing)
+        effects.wakers.into_iter().for_each(shield::wake);
+        drop(effects.stale);
+        (result, effects.outgoing)
     }
 
-    /// Releases a hold, of which listeners hear before anybody else can have the lock.
+    /// Releases a hold. Listeners hear of it before anybody else can get the lock.
     #[inline]
     pub(crate) fn release(
         self: &Arc<Self>,
@@ -235,42 +235,42 @@ impl Driver {
         (hold_key, heard): (HoldKey, bool),
         feed: impl FnOnce(Moment, &mut Machine) -> Released,
     ) -> Released {
-        let (released, unheard, forgotten) = self.step(cohort, state, |now, state, told| {
+        let (released, unheard, forgotten) = self.step(cohort, state, |now, state, notices| {
             let held = state.machine.since(hold_key).map(|since| now.since(since)).unwrap_or_default();
-            let release = if heard { state.release_told(hold_key, held) } else { None };
+            let release = if heard { state.release_notice(hold_key, held) } else { None };
             let forgotten = state.forget_watchers(now, hold_key);
             let released = feed(now, &mut state.machine);
-            // A hold that was lost has been told of as that.
+            // Listeners have heard of a lost hold already.
             let lost = matches!(released, Released::Now(Err(_)));
             let unheard = (release.is_none() && !lost).then_some(held);
-            told.extend(release.filter(|_| !lost));
+            notices.extend(release.filter(|_| !lost));
             (released, unheard, forgotten)
         });
         if let Some(held) = unheard {
             shield::shield("a listener", || self.signals.held(cohort.name(), held));
         }
         if let Some(forgotten) = forgotten {
-            forgotten.tell();
+            forgotten.send();
         }
         released
     }
 
-    /// Whether anybody hears events or reads at debug. Numbers alone need less. Asks the subscriber: not under a lock.
+    /// True if there are event listeners or DEBUG tracing; metrics alone need less. Calls the subscriber: not to be called under a lock.
     #[inline]
     pub(crate) fn is_heard(&self) -> bool {
         self.signals.is_heard() || detailed()
     }
 
     #[cold]
-    fn tell(&self, cohort: &Cohort, told: Vec<Told>) {
-        told.into_iter().for_each(|told| told.tell(self, cohort.name()));
+    fn emit(&self, cohort: &Cohort, notices: Vec<Notice>) {
+        notices.into_iter().for_each(|notice| notice.emit(self, cohort.name()));
     }
 
-    /// A cohort's timer is due.
+    /// Serves the timer of a cohort.
     pub(crate) fn wake(self: &Arc<Self>, cohort: &Arc<Cohort>) {
         let now = self.clock.now();
         let mut state = cohort.lock();
-        // It may have been set anew since it left the wheel.
+        // The timer may have been set again since it left the wheel.
         state.timer.take_if(|timer| timer.at <= now);
         if state.is_idle() {
             drop(state);
@@ -281,12 +281,12 @@ impl Driver {
         self.with(cohort, |now, machine| machine.handle_timeout(now));
     }
 
-    /// A hold was detached: a late push of its grant is not to be answered with a release.
+    /// Notes a detached hold: a late push of its grant must not be answered with a release.
     pub(crate) fn note_detached(&self, number: u64) {
         lock(&self.detached).insert(number);
     }
 
-    /// A name, as the cohorts of this client are found by it.
+    /// The key of a name in this client's table of cohorts.
     pub(crate) fn key(&self, name: LockName) -> Key {
         self.cohorts.key(name)
     }
@@ -304,12 +304,12 @@ impl Driver {
         })
     }
 
-    /// How many locks this client has something to do with.
+    /// How many locks have a cohort in this client.
     pub(crate) fn locks_in_use(&self) -> usize {
         self.cohorts.len()
     }
 
-    /// Ends everything and waits for the releases, but not forever.
+    /// Closes every machine and waits for the releases, at most `within`.
     pub(crate) async fn close(self: &Arc<Self>, within: Duration) -> Result<(), usize> {
         self.closed.store(true, Ordering::Release);
         for cohort in self.all_cohorts() {
@@ -319,7 +319,7 @@ impl Driver {
         self.janitor.drained(&self.clock, deadline).await
     }
 
-    // The flag is set under both locks: whoever finds the cohort later looks again.
+    // The flag is set under both locks: those who find the cohort later look its name up again.
     fn retire(&self, cohort: &Cohort) {
         self.cohorts.remove_if(cohort, || {
             let mut state = cohort.lock();
@@ -333,8 +333,8 @@ impl Driver {
         self.closed.load(Ordering::Acquire)
     }
 
-    fn renewals(&self) -> Arc<dyn Store> {
-        Arc::clone(&lock(&self.renewals))
+    fn renewal_store(&self) -> Arc<dyn Store> {
+        Arc::clone(&lock(&self.renewal_store))
     }
 
     fn all_cohorts(&self) -> Vec<Arc<Cohort>> {

@@ -24,26 +24,26 @@ use crate::sync::atomic::Ordering;
 /// How soon to look again whether a claim has been answered.
 const SOON: Duration = Duration::from_millis(10);
 
-/// What the store said first.
+/// The store's first answer.
 pub(crate) type Stays = oneshot::Receiver<Result<(), Failure>>;
 
 impl Driver {
     /// Lets a hold stay in the store until `until`; `id` is there if it has been detached already.
     pub(crate) fn let_stay(self: &Arc<Self>, hold: Hold, id: Option<HolderId>, until: Moment) -> Stays {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.janitor.begun(1);
-        let first = First { driver: Arc::clone(self), tell: Some(tell) };
+        let first = First { driver: Arc::clone(self), sender: Some(sender) };
         let driver = Arc::clone(self);
         let staying = Staying { driver: Arc::clone(self), hold: id.is_none().then(|| hold.clone()), number: None };
-        self.keeper.spawn(async move {
-            // Whole: a field of it alone would leave the rest behind.
+        self.renewal_thread.spawn(async move {
+            // Moved as a whole: naming a field alone would capture only that field.
             let mut staying = staying;
-            let name = hold.whereabouts().1.name().clone();
+            let name = hold.handle_and_cohort().1.name().clone();
             let (id, first) = match id {
                 Some(id) => (id, Some(first)),
                 None => {
-                    // Kept here meanwhile, as before: nobody need wait for that.
-                    first.told(Ok(()));
+                    // The hold is renewed here meanwhile, as before: the caller need not wait.
+                    first.send(Ok(()));
                     let Some(id) = driver.detached_at_last(&hold, until).await else { return };
                     (id, None)
                 }
@@ -65,7 +65,7 @@ impl Driver {
                 }
             }
         });
-        told
+        receiver
     }
 
     // A push may overtake the answer to its claim: that must come in first, or it would find the hold unknown and end it.
@@ -94,7 +94,7 @@ impl Driver {
                 Err(_) => None,
             };
             if let Some(first) = first.take() {
-                first.told(answer.map(drop));
+                first.send(answer.map(drop));
             }
             let Some(pause) = pause else { return };
             self.clock.sleep_until(self.clock.now() + pause).await;
@@ -126,7 +126,7 @@ impl Driver {
     }
 
     async fn ask_past(&self, name: &LockName, op: Op) -> Result<Body, StoreError> {
-        Ok(self.ask(&self.renewals(), name.clone(), op).await?.body)
+        Ok(self.ask(&self.renewal_store(), name.clone(), op).await?.body)
     }
 }
 
@@ -160,16 +160,16 @@ impl Drop for Staying {
     }
 }
 
-/// The first answer, which whoever released may wait for; a shutdown does.
+/// Sends the first answer: the releasing task and a shutdown wait for it.
 struct First {
     driver: Arc<Driver>,
-    tell: Option<oneshot::Sender<Result<(), Failure>>>,
+    sender: Option<oneshot::Sender<Result<(), Failure>>>,
 }
 
 impl First {
-    fn told(mut self, answer: Result<(), Failure>) {
-        if let Some(tell) = self.tell.take() {
-            let _ = tell.send(answer);
+    fn send(mut self, answer: Result<(), Failure>) {
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(answer);
         }
     }
 }

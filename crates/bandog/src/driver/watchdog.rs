@@ -1,4 +1,4 @@
-//! The watchdog: a thread that goes its [round](super::round) every period, and what its rounds have come to so far.
+//! The watchdog: a thread that runs a [tick](super::tick) every period, and the results of the last ticks.
 //!
 //! It is not the renewal thread, so that it can find that one dead, and it needs no runtime, so that nothing of the user's
 //! holds it up: what it asks the store goes through the renewal thread. It ends with the client.
@@ -13,7 +13,7 @@ use bandog_core::time::Moment;
 use tokio::sync::Notify;
 
 use super::calls::first;
-use super::health::Reach;
+use super::health::ConnectionLog;
 use super::shield::shielded;
 use super::tracked::attended;
 use super::{Driver, lock};
@@ -41,12 +41,12 @@ pub(crate) struct Watchdog {
 /// What the last rounds have seen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
-    pub(super) rounds: u64,
+    pub(super) ticks: u64,
     pub(super) last: Option<Moment>,
     pub(super) tally: Tally,
     /// Since when the renewal thread could not be got to work.
     pub(super) stalled: Option<Moment>,
-    pub(super) ways: [Reach; 3],
+    pub(super) connections: [ConnectionLog; 3],
     /// When something was recovered, as long as it matters for the alert.
     recoveries: VecDeque<Moment>,
 }
@@ -151,8 +151,8 @@ async fn watch(driver: Arc<Driver>) {
             continue;
         }
         // Recorders and subscribers are the user's, and must not end the watch.
-        let round = shielded("the watchdog's round", driver.round(now.since(last)));
-        first(pin!(round), pin!(driver.watchdog.ended.notified())).await;
+        let tick = shielded("the watchdog's round", driver.tick(now.since(last)));
+        first(pin!(tick), pin!(driver.watchdog.ended.notified())).await;
         last = now;
     }
 }

@@ -14,7 +14,7 @@ use bandog_core::time::Moment;
 use bandog_core::token::Token;
 
 use crate::acquire::{Waiting, place};
-use crate::driver::{Cohort, Fates, Handle};
+use crate::driver::{Cohort, Handle, LossReceiver};
 use crate::error::{Place, short};
 
 /// How a hold stands.
@@ -249,11 +249,11 @@ impl Hold {
         let (clock, cohort, hold_key, token) =
             (self.handle.clock.clone(), Arc::clone(&self.cohort), self.hold_key, self.token);
         async move {
-            let mut told = pin!(told(losses));
-            // After a pause nobody may have told yet: the clock has the first word.
+            let mut reported = pin!(reported(losses));
+            // After a pause the report may not be there yet: the clock is checked first.
             poll_fn(|cx| {
                 let lost = cohort.lock().loss(clock.now(), hold_key, token);
-                lost.map_or_else(|| told.as_mut().poll(cx), |reason| Poll::Ready(Some(reason)))
+                lost.map_or_else(|| reported.as_mut().poll(cx), |reason| Poll::Ready(Some(reason)))
             })
             .await
         }
@@ -286,14 +286,14 @@ impl Hold {
                     Ok(answer) => return answer,
                     Err(fates) => fates,
                 };
-                // Told or released: either way it is looked at again.
+                // Reported or released: either way the state is checked again.
                 drop(fates.changed().await);
             }
         }
     }
 
     // Whether it is held or lost for good, or where to hear of it.
-    fn certain(&self) -> Result<Result<Token, LossReason>, Fates> {
+    fn certain(&self) -> Result<Result<Token, LossReason>, LossReceiver> {
         let now = self.handle.clock.now();
         let mut state = self.cohort.lock();
         let Some(hold_key) = state.owned(self.hold_key, self.token) else { return Ok(Err(LossReason::Gone)) };
@@ -333,7 +333,7 @@ impl Hold {
     }
 
     /// The client and the lock it belongs to.
-    pub(crate) fn whereabouts(&self) -> (&Handle, &Arc<Cohort>) {
+    pub(crate) fn handle_and_cohort(&self) -> (&Handle, &Arc<Cohort>) {
         (&self.handle, &self.cohort)
     }
 
@@ -363,12 +363,12 @@ impl Hold {
 
     /// Ends what is left here of a hold that nobody has any more.
     pub(crate) fn abandoned(&self) {
-        self.let_go(false);
+        self.begin_release(false);
     }
 }
 
 // Nothing, when whoever would tell has gone.
-async fn told(losses: Option<Fates>) -> Option<LossReason> {
+async fn reported(losses: Option<LossReceiver>) -> Option<LossReason> {
     losses?.wait_for(Option::is_some).await.ok()?.clone().map(|fate| fate.reason)
 }
 

@@ -2,7 +2,7 @@
 
 mod change;
 mod hold;
-mod parting;
+mod release;
 mod task;
 mod watch;
 
@@ -25,7 +25,7 @@ pub use change::UpgradeError;
 pub use hold::{GuardState, Hold};
 pub use task::Task;
 
-use parting::Parting;
+use release::ReleaseFuture;
 
 /// A held lock. Dropping it releases the lock in the background.
 ///
@@ -315,7 +315,7 @@ impl<K: Held> Guard<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        Parting::of(self)
+        ReleaseFuture::start(self)
     }
 
     // The hold goes on in the store without anybody here who keeps it. Dropped and released where that cannot be.
@@ -357,7 +357,7 @@ impl<K: Held> Guard<K> {
 impl<K: Held> Drop for Guard<K> {
     fn drop(&mut self) {
         if !self.released && self.stay(false).is_none() {
-            self.hold.let_go(false);
+            self.hold.begin_release(false);
         }
     }
 }

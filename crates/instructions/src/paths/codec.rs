@@ -67,10 +67,10 @@ pub(super) fn tied() {
     let claims = || (0..MANY).map(|_| Op::Acquire(client.claim())).collect::<Vec<_>>();
     rounds(claims, |ops| {
         sent.clear();
-        let count = codec.tied(black_box(&names).iter().zip(black_box(&ops)), black_box(&mut sent));
+        let count = codec.batched(black_box(&names).iter().zip(black_box(&ops)), black_box(&mut sent));
         assert_eq!(count, ops.len(), "all of them in one");
         let answer = Value::read(black_box(&answer)).expect("an answer");
-        assert_eq!(black_box(Codec::untie(answer, count)).len(), count, "one for each");
+        assert_eq!(black_box(Codec::split_answer(answer, count)).len(), count, "one for each");
     });
 }
 

@@ -45,7 +45,7 @@ impl Scripts {
         let among_many = self.codec.bundled(&self.name, op).filter(|_| number % 2 == 0);
         let answer = match among_many.map(|call| self.run(entry, now, &call)) {
             Some(wrong @ Value::Error(_)) => Some(wrong),
-            Some(answer) => Codec::untie(answer, 1).pop(),
+            Some(answer) => Codec::split_answer(answer, 1).pop(),
             None => None,
         };
         let answer = answer.filter(|answer| *answer != Value::Nil);

@@ -12,8 +12,8 @@ use super::scripts::LOCKING;
 use super::server::VERSION;
 use super::words;
 use crate::config::{Address, RedisConfig};
-use crate::topology::{Link, unreached};
-use crate::wire::{Broken, Deadline, Unopened};
+use crate::resp::{Broken, Deadline, Unopened};
+use crate::topology::{Session, unreached};
 
 pub(super) const LOGIN: Check = Check::new(
     "login",
@@ -87,8 +87,8 @@ async fn strangers_get_in(patient: &Patient<'_>) -> Option<bool> {
         return Some(true);
     }
     let stranger = RedisConfig { user: None, password: None, db: 0, ..patient.config.clone() };
-    let route = stranger.route().ok()?;
-    match Link::plain(&route, None, &Deadline::within(patient.patience())).await {
+    let endpoint = stranger.endpoint().ok()?;
+    match Session::plain(&endpoint, None, &Deadline::within(patient.patience())).await {
         Ok(_) => Some(true),
         Err(Unopened { why: Broken::Refused(text), .. }) => {
             ["NOAUTH", "DENIED", "WRONGPASS"].iter().any(|word| text.starts_with(word)).then_some(false)
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_machine_wants_tls() {
+    fn address_of_another_machine_needs_tls() {
         for (url, fitness) in [
             ("redis://127.0.0.1", Fitness::Fine),
             ("redis://[::1]", Fitness::Fine),
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn certificates_that_cannot_be_read_are_told() {
         let config = at("rediss://host?ca=/nowhere/ca.crt");
-        let Err(error) = config.route() else { panic!("a file that is not there") };
+        let Err(error) = config.endpoint() else { panic!("a file that is not there") };
         let told = barred(&config, Barred::Unprepared(error)).unwrap();
         assert!(told[0].about == "tls" && told[0].saw.contains("/nowhere/ca.crt"), "{told:?}");
     }

@@ -8,8 +8,8 @@ use super::latency::since;
 use super::patient::Patient;
 use super::words;
 use crate::clock;
+use crate::resp::Command;
 use crate::value::Value;
-use crate::wire::Command;
 
 pub(super) const KEYS: Check = Check::new(
     "keys",

@@ -11,9 +11,9 @@ use super::patient::Patient;
 use super::said::Said;
 use super::words::{self, LOST, bytes};
 use crate::clock;
-use crate::topology::{Link, random};
+use crate::resp::{Broken, Command, Deadline, Heard, Step, Unopened};
+use crate::topology::{Session, random};
 use crate::value::Value;
-use crate::wire::{Broken, Command, Deadline, Heard, Step, Unopened};
 
 pub(super) const DELIVERY: Check = Check::new(
     "delivery",
@@ -30,7 +30,7 @@ const SLOW: Duration = Duration::from_millis(500);
 
 pub(super) async fn delivery(patient: &Patient<'_>) -> Remark {
     let channel = patient.config.keys().channel(InboxId::from_bits(random()));
-    let (link, mut heard) = match listen(patient, &channel).await {
+    let (session, mut heard) = match listen(patient, &channel).await {
         Ok(listening) => listening,
         Err(why) => return untried(&why),
     };
@@ -41,7 +41,7 @@ pub(super) async fn delivery(patient: &Patient<'_>) -> Remark {
         return untried(&text);
     }
     let arrived = tokio::time::timeout(patient.patience(), message(&mut heard)).await;
-    drop(link);
+    drop(session);
     match arrived {
         Ok(Some(())) if since(sent) < SLOW => DELIVERY.fine(format!("a message arrived after {}", brief(since(sent)))),
         Ok(Some(())) => DELIVERY
@@ -58,17 +58,17 @@ fn untried(why: &str) -> Remark {
     DELIVERY.unknown(format!("it could not be tried: {told}")).change(words::remedy(why))
 }
 
-async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Link, UnboundedReceiver<Heard>), String> {
+async fn listen(patient: &Patient<'_>, channel: &[u8]) -> Result<(Session, UnboundedReceiver<Heard>), String> {
     let (tell, heard) = unbounded_channel();
-    let ear = Box::new(move |heard| tell.send(heard).is_ok());
+    let handler = Box::new(move |heard| tell.send(heard).is_ok());
     let refused = |unopened: Unopened| match unopened.why {
         Broken::Refused(text) => text,
         why => format!("{LOST} {}", Unopened { why, ..unopened }),
     };
     let deadline = Deadline::within(patient.patience());
-    let link = Link::plain(&patient.route, Some(ear), &deadline).await.map_err(refused)?;
-    deadline.step(Step::Subscribe, link.subscribe([channel.to_vec()])).await.map_err(refused)?;
-    Ok((link, heard))
+    let session = Session::plain(&patient.endpoint, Some(handler), &deadline).await.map_err(refused)?;
+    deadline.step(Step::Subscribe, session.subscribe([channel.to_vec()])).await.map_err(refused)?;
+    Ok((session, heard))
 }
 
 async fn message(heard: &mut UnboundedReceiver<Heard>) -> Option<()> {

@@ -12,9 +12,9 @@ use bandog_core::time::Moment;
 use super::words::LOST;
 use crate::clock;
 use crate::config::RedisConfig;
-use crate::topology::Link;
+use crate::resp::{Answers, Command, Deadline, Endpoint, Packed, Unopened};
+use crate::topology::Session;
 use crate::value::Value;
-use crate::wire::{Answers, Command, Deadline, Packed, Route, Unopened};
 
 /// For the whole examination.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -22,8 +22,8 @@ const WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct Patient<'a> {
     pub(super) config: &'a RedisConfig,
     pub(super) pace: &'a Pace,
-    pub(super) route: Route,
-    link: Link,
+    pub(super) endpoint: Endpoint,
+    session: Session,
     until: Moment,
 }
 
@@ -37,10 +37,10 @@ pub(super) enum Barred {
 
 impl<'a> Patient<'a> {
     pub(super) async fn open(config: &'a RedisConfig, pace: &'a Pace) -> Result<Self, Barred> {
-        let route = config.route().map_err(Barred::Unprepared)?;
+        let endpoint = config.endpoint().map_err(Barred::Unprepared)?;
         let deadline = Deadline::within(config.connect_timeout);
-        let link = Link::plain(&route, None, &deadline).await.map_err(Barred::Unopened)?;
-        Ok(Self { config, pace, route, link, until: clock::now() + WITHIN })
+        let session = Session::plain(&endpoint, None, &deadline).await.map_err(Barred::Unopened)?;
+        Ok(Self { config, pace, endpoint, session, until: clock::now() + WITHIN })
     }
 
     /// Sends commands in one go; one answer each.
@@ -52,7 +52,7 @@ impl<'a> Patient<'a> {
     /// The same for commands that are written already.
     pub(super) async fn ask_packed(&self, commands: &Packed) -> Vec<Value> {
         let count = commands.count();
-        let asked = tokio::time::timeout(self.patience(), self.link.start(commands)).await;
+        let asked = tokio::time::timeout(self.patience(), self.session.start(commands)).await;
         let asked = asked.map(|answered| answered.map(Answers::list));
         let lost = |why: String| vec![Value::Error(format!("{LOST} {why}")); count];
         match asked {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_restart_forgets_is_judged() {
+    fn persistence_is_judged_by_what_a_restart_forgets() {
         let of = |logs, save, sync| {
             persistence(&Said::of(&[("aof_enabled", logs)], &[("save", save), ("appendfsync", sync)])).fitness
         };

@@ -17,9 +17,9 @@ use super::patient::{Patient, command};
 use super::words;
 use crate::clock;
 use crate::codec::{Codec, How};
+use crate::resp::{Command, Packed};
 use crate::topology::{random, unreadable};
 use crate::value::{Value, Wrong};
-use crate::wire::{Command, Packed};
 
 pub(super) const LOCKING: Check =
     Check::new("locking", "the scripts hold up the server while they run, and without them there are no locks");

@@ -1,7 +1,7 @@
 //! From operations to calls and from answers to replies: the one place that knows the scripts' arguments and
-//! answers, but for how those of many callers are tied together (`wire/bundle.rs`).
+//! answers, but for how those of many callers are batched (`resp/batch.rs`).
 //!
-//! Connections use it. It holds no state beyond the store's limits and spelling, so one can be shared by all lanes.
+//! Connections use it. It holds no state beyond the store's limits and spelling, so one can be shared by all connections.
 
 mod answer;
 mod claim;
@@ -23,9 +23,9 @@ use bandog_core::store::Push;
 use bandog_core::time::RunId;
 
 use crate::keys::{Echo, Keys, inbox_digits};
+use crate::resp::{Batch, Batchable, split_answer};
 use crate::script::Script;
 use crate::value::{Items, Value, Wrong};
-use crate::wire::{Loose, Row, untie};
 
 use pack::Pack;
 pub(crate) use sink::How;
@@ -125,8 +125,8 @@ impl Codec {
         bytes.done();
     }
 
-    /// What a bundle takes of [`Codec::command`], if the fast path of its script may fit and it can wait for others.
-    pub(crate) fn loose(op: &Op) -> Option<Loose> {
+    /// What a batch takes of [`Codec::command`], if the fast path of its script may fit and it can wait for others.
+    pub(crate) fn batchable(op: &Op) -> Option<Batchable> {
         // From the format to what claim_fast.lua and release_fast.lua look at.
         let (kind, numbers) = match op {
             // Not a fair one: another of this process could overtake it while it is sent again.
@@ -134,36 +134,36 @@ impl Codec {
             Op::Release(Release { not_after: None, again: None, .. }) => (0, 12..39),
             _ => return None,
         };
-        Some(Loose { together: sink::uncounted(Script::Bundle), kind, numbers })
+        Some(Batchable { together: sink::uncounted(Script::Bundle), kind, numbers })
     }
 
     /// The call that applies `op` among many, here alone; nothing is its answer where it has to be applied by itself. None for an
     /// operation that always goes by itself.
     pub fn bundled(&self, name: &LockName, op: &Op) -> Option<Call> {
-        let loose = Self::loose(op)?;
+        let batchable = Self::batchable(op)?;
         let Call { key, args, .. } = self.call(name, op);
         let mut packed = Vec::new();
-        loose.pack(&args[0], &args[1], &mut packed);
+        batchable.pack(&args[0], &args[1], &mut packed);
         Some(Call { script: Script::Bundle, key, args: vec![packed] })
     }
 
     /// Writes commands for that many locks as one, as a connection does with those that many tasks hand in. Whatever goes by itself, and
     /// whatever there is no room for, is left out; how many went in.
-    pub fn tied<'a>(&self, asked: impl IntoIterator<Item = (&'a LockName, &'a Op)>, out: &mut Vec<u8>) -> usize {
-        let mut row = Row::default();
+    pub fn batched<'a>(&self, asked: impl IntoIterator<Item = (&'a LockName, &'a Op)>, out: &mut Vec<u8>) -> usize {
+        let mut batch = Batch::default();
         for (name, op) in asked {
-            let (start, loose) = (out.len(), Self::loose(op));
+            let (start, batchable) = (out.len(), Self::batchable(op));
             self.command(name, op, None, out);
-            if row.is_full() || !loose.is_some_and(|loose| row.join(out, start, &loose)) {
+            if batch.is_full() || !batchable.is_some_and(|batchable| batch.join(out, start, &batchable)) {
                 out.truncate(start);
             }
         }
-        row.tie(out, out.len())
+        batch.merge(out, out.len())
     }
 
     /// The answer to [`Codec::bundled`] as one to [`Codec::call`]; to a call for so many, as many.
-    pub fn untie(answer: Value, count: usize) -> Vec<Value> {
-        untie(answer, count)
+    pub fn split_answer(answer: Value, count: usize) -> Vec<Value> {
+        split_answer(answer, count)
     }
 
     /// Writes one command that renews many holds for the same lease, as far as they need nothing but that.

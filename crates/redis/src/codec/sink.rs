@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::resp::Frame;
 use crate::script::Script;
-use crate::wire::Frame;
 
 use super::Call;
 use super::pack::Pack;

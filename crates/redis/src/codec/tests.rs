@@ -52,11 +52,11 @@ fn every_op() -> Vec<Op> {
 }
 
 #[test]
-fn what_is_sent_is_the_call() {
+fn encoded_command_is_the_call() {
     let (codec, name) = (codec(), LockName::new("a").unwrap());
     let strings = |words: &[&[u8]]| {
         let mut out = Vec::new();
-        let mut frame = crate::wire::Frame::new(&mut out);
+        let mut frame = crate::resp::Frame::new(&mut out);
         words.iter().for_each(|word| frame.argument(word));
         frame.done();
         out

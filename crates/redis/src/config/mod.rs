@@ -13,7 +13,7 @@ use bandog_core::ledger::Limits;
 use bandog_core::store::{StoreError, StoreErrorKind};
 
 use crate::keys::{DEFAULT_PREFIX, Keys};
-use crate::wire::{Files, Route};
+use crate::resp::{Endpoint, Files};
 
 pub use url::{OPTIONS, UrlError};
 
@@ -133,11 +133,11 @@ impl RedisConfig {
     }
 
     /// The way to the server; reads the certificates.
-    pub(crate) fn route(&self) -> Result<Route, StoreError> {
-        let route = Route::new(self.address.clone()).nodelay(self.nodelay);
-        let route = route.login(self.user.clone(), self.password.clone(), self.db);
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, StoreError> {
+        let endpoint = Endpoint::new(self.address.clone()).nodelay(self.nodelay);
+        let endpoint = endpoint.login(self.user.clone(), self.password.clone(), self.db);
         if !matches!(self.address, Address::Tls(..)) {
-            return Ok(route);
+            return Ok(endpoint);
         }
         let client = match (&self.tls.cert, &self.tls.key) {
             (Some(cert), Some(key)) => Some((self.read(cert)?, self.read(key)?)),
@@ -145,7 +145,7 @@ impl RedisConfig {
         };
         let ca = self.tls.ca.as_deref().map(|ca| self.read(ca)).transpose()?;
         let wrong = |why: String| self.unfit(format!("{self} cannot be used: {why}"));
-        route.certificates(Files { ca, client }).map_err(wrong)
+        endpoint.certificates(Files { ca, client }).map_err(wrong)
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>, StoreError> {

@@ -243,7 +243,7 @@ mod tests {
         ] {
             let config = read(url).unwrap();
             assert_eq!((config.user.as_deref(), config.password.as_ref().map(|it| it.0.as_str())), (user, password));
-            assert!(!format!("{config} {config:?} {:?}", config.route()).contains("s3cret"), "{config:?}");
+            assert!(!format!("{config} {config:?} {:?}", config.endpoint()).contains("s3cret"), "{config:?}");
         }
     }
 

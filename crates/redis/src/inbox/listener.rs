@@ -14,13 +14,13 @@ use bandog_core::store::StoreError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::ear::Ear;
-use super::hall::Hall;
+use super::handler::InboxHandler;
+use super::subscriptions::Subscriptions;
 use super::{Event, Home};
 use crate::clock;
-use crate::store::Site;
-use crate::topology::{Link, random, unreached};
-use crate::wire::{Deadline, Step};
+use crate::resp::{Deadline, Step};
+use crate::store::Server;
+use crate::topology::{Session, random, unreached};
 
 /// How often a quiet connection is asked whether it is there, and receivers whether they are.
 const ROUND: Duration = Duration::from_secs(10);
@@ -32,8 +32,8 @@ const SEEN: Duration = Duration::from_secs(1);
 const LASTING: Duration = Duration::from_secs(1);
 
 pub(super) struct Listener {
-    site: Arc<Site>,
-    hall: Hall,
+    server: Arc<Server>,
+    subscriptions: Subscriptions,
     sender: UnboundedSender<Event>,
     events: UnboundedReceiver<Event>,
     home: Home,
@@ -46,14 +46,14 @@ pub(super) struct Listener {
 
 impl Listener {
     pub(super) fn new(
-        site: Arc<Site>,
-        hall: Hall,
+        server: Arc<Server>,
+        subscriptions: Subscriptions,
         sender: UnboundedSender<Event>,
         events: UnboundedReceiver<Event>,
         home: Home,
     ) -> Self {
-        let turn = hall.lock().begin_turn(home, clock::now());
-        Self { site, hall, sender, events, home, turn, connection: 0, its_turn: true, ended: false }
+        let turn = subscriptions.lock().begin_turn(home, clock::now());
+        Self { server, subscriptions, sender, events, home, turn, connection: 0, its_turn: true, ended: false }
     }
 
     /// Works on a thread of its own from now on.
@@ -73,7 +73,7 @@ impl Listener {
     pub(super) async fn work(mut self) {
         let (mut failures, mut jitter) = (0, Jitter::new(random()));
         while !self.ended {
-            if self.hall.lock().is_deserted() {
+            if self.subscriptions.lock().is_deserted() {
                 self.wait_until(None).await;
                 continue;
             }
@@ -90,11 +90,11 @@ impl Listener {
     /// Connects and delivers until the connection is cut. Says whether it lasted: then it is worth trying again at once.
     async fn listen(&mut self) -> bool {
         match self.connect().await {
-            Ok(link) => {
+            Ok(session) => {
                 let began = Instant::now();
                 self.tell(true);
-                self.serve(link).await;
-                self.hall.lock().close(self.connection);
+                self.serve(session).await;
+                self.subscriptions.lock().close(self.connection);
                 self.tell(false);
                 began.elapsed() >= LASTING
             }
@@ -122,41 +122,41 @@ impl Listener {
     }
 
     /// A connection that is subscribed to every inbox.
-    async fn connect(&mut self) -> Result<Link, StoreError> {
-        let number = self.hall.lock().next_connection(self.turn);
+    async fn connect(&mut self) -> Result<Session, StoreError> {
+        let number = self.subscriptions.lock().next_connection(self.turn);
         self.connection = number.ok_or_else(|| StoreError::unknown("another listens by now"))?;
         let run = Arc::new(OnceLock::new());
-        let ear = Ear {
-            site: Arc::clone(&self.site),
-            hall: self.hall.clone(),
+        let handler = InboxHandler {
+            server: Arc::clone(&self.server),
+            subscriptions: self.subscriptions.clone(),
             events: self.sender.clone(),
             connection: self.connection,
             run: Arc::clone(&run),
             warned: AtomicBool::new(false),
         };
         let deadline = self.deadline();
-        let link = Link::open(&self.site, Some(Box::new(move |heard| ear.hear(heard))), &deadline).await?;
+        let session = Session::open(&self.server, Some(Box::new(move |heard| handler.hear(heard))), &deadline).await?;
         self.show();
         // Nothing has been subscribed yet, so nothing was heard without it.
-        let _ = run.set(link.run);
-        let inboxes = self.hall.lock().inboxes();
-        self.subscribe(&link, inboxes, &deadline).await?;
-        self.hall.lock().open(self.connection, &link);
-        Ok(link)
+        let _ = run.set(session.run);
+        let inboxes = self.subscriptions.lock().inboxes();
+        self.subscribe(&session, inboxes, &deadline).await?;
+        self.subscriptions.lock().open(self.connection, &session);
+        Ok(session)
     }
 
-    async fn subscribe(&self, link: &Link, inboxes: Vec<InboxId>, deadline: &Deadline) -> Result<(), StoreError> {
-        let channels: Vec<_> = inboxes.into_iter().map(|inbox| self.site.codec.keys().channel(inbox)).collect();
-        let subscribed = deadline.step(Step::Subscribe, link.subscribe(channels)).await;
-        subscribed.map_err(|error| unreached(&self.site.config, error))
+    async fn subscribe(&self, session: &Session, inboxes: Vec<InboxId>, deadline: &Deadline) -> Result<(), StoreError> {
+        let channels: Vec<_> = inboxes.into_iter().map(|inbox| self.server.codec.keys().channel(inbox)).collect();
+        let subscribed = deadline.step(Step::Subscribe, session.subscribe(channels)).await;
+        subscribed.map_err(|error| unreached(&self.server.config, error))
     }
 
     fn deadline(&self) -> Deadline {
-        Deadline::within(self.site.config.connect_timeout)
+        Deadline::within(self.server.config.connect_timeout)
     }
 
     /// Delivers until the connection is cut or nobody listens any more.
-    async fn serve(&mut self, link: Link) {
+    async fn serve(&mut self, session: Session) {
         let mut asked = Instant::now();
         while !self.ended {
             let event = timeout(if self.home == Home::Guest { SEEN } else { ROUND }, self.events.recv()).await;
@@ -164,7 +164,7 @@ impl Listener {
             match event {
                 _ if self.ended => return,
                 Ok(Some(Event::Entered(inbox))) => {
-                    if let Err(error) = self.subscribe(&link, vec![inbox], &self.deadline()).await {
+                    if let Err(error) = self.subscribe(&session, vec![inbox], &self.deadline()).await {
                         return self.fail(error);
                     }
                     self.confirm();
@@ -173,7 +173,7 @@ impl Listener {
                 Ok(Some(Event::Cut(_))) => {}
                 Ok(Some(Event::End) | None) => self.ended = true,
                 Err(_) if asked.elapsed() >= ROUND => {
-                    if self.hall.lock().is_deserted() || !self.is_there(&link).await {
+                    if self.subscriptions.lock().is_deserted() || !self.is_there(&session).await {
                         return;
                     }
                     asked = Instant::now();
@@ -184,19 +184,19 @@ impl Listener {
     }
 
     fn show(&mut self) {
-        self.its_turn = self.hall.lock().see(self.turn, clock::now());
+        self.its_turn = self.subscriptions.lock().see(self.turn, clock::now());
         self.ended |= !self.its_turn;
     }
 
-    async fn is_there(&self, link: &Link) -> bool {
-        matches!(timeout(self.site.config.connect_timeout, link.ping()).await, Ok(Ok(_)))
+    async fn is_there(&self, session: &Session) -> bool {
+        matches!(timeout(self.server.config.connect_timeout, session.ping()).await, Ok(Ok(_)))
     }
 
     /// A refusal is told to whoever asked; what may pass is waited for.
     fn fail(&mut self, error: StoreError) {
         tracing::debug!(%error, "news cannot be heard");
         if !error.is_transient() {
-            let asking = self.hall.lock().take_asking(self.turn);
+            let asking = self.subscriptions.lock().take_asking(self.turn);
             asking.into_iter().for_each(|asking| drop(asking.send(Err(error.clone()))));
         }
         // Told again: somebody may have been told the opposite by an answer that came late.
@@ -208,7 +208,7 @@ impl Listener {
         if !self.its_turn {
             return;
         }
-        let everybody = self.hall.lock().everybody();
+        let everybody = self.subscriptions.lock().everybody();
         everybody.into_iter().for_each(|receiver| receiver.connected(up));
         if up {
             self.confirm();
@@ -216,7 +216,7 @@ impl Listener {
     }
 
     fn confirm(&mut self) {
-        let asking = self.hall.lock().take_asking(self.turn);
+        let asking = self.subscriptions.lock().take_asking(self.turn);
         // Whoever asked may have gone.
         asking.into_iter().for_each(|asking| drop(asking.send(Ok(()))));
     }
@@ -225,8 +225,8 @@ impl Listener {
 // Dropped by its runtime, or by a panic there: it goes on elsewhere, subscribed anew.
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Its ear knows the hall: kept there, a connection would keep itself.
-        self.hall.lock().close(self.connection);
+        // Its push handler holds the subscriptions: a connection stored there would keep itself open.
+        self.subscriptions.lock().close(self.connection);
         self.show();
         // With the last handle of the store gone, there is nothing to go on with.
         while let Ok(event) = self.events.try_recv() {
@@ -236,8 +236,9 @@ impl Drop for Listener {
             return;
         }
         let events = std::mem::replace(&mut self.events, unbounded_channel().1);
-        let (site, hall, sender) = (Arc::clone(&self.site), self.hall.clone(), self.sender.clone());
-        let settled = Self::new(site, hall, sender, events, Home::Own).settle();
+        let (server, subscriptions, sender) =
+            (Arc::clone(&self.server), self.subscriptions.clone(), self.sender.clone());
+        let settled = Self::new(server, subscriptions, sender, events, Home::Own).settle();
         if let Err(error) = settled {
             tracing::debug!(%error, "no thread to hear news");
         }

@@ -4,9 +4,9 @@
 //! change of threads. Should that runtime end, or stand still, the listener moves to a thread of its own, so that no
 //! runtime holds up the news of others for long. It ends with the last handle of the store.
 
-mod ear;
-mod hall;
+mod handler;
 mod listener;
+mod subscriptions;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,17 +19,17 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::clock;
-use crate::store::Site;
+use crate::resp::IMPATIENT;
+use crate::store::Server;
 use crate::topology::cut;
-use crate::wire::IMPATIENT;
 
-use hall::Hall;
 use listener::Listener;
+use subscriptions::Subscriptions;
 
 /// The way to the listener, which is started when the first inbox wants to listen.
 pub(crate) struct Inboxes {
-    site: Arc<Site>,
-    hall: Hall,
+    server: Arc<Server>,
+    subscriptions: Subscriptions,
     listener: Mutex<Option<UnboundedSender<Event>>>,
 }
 
@@ -52,14 +52,14 @@ enum Home {
 }
 
 impl Inboxes {
-    pub(crate) fn new(site: Arc<Site>) -> Self {
-        Self { site, hall: Hall::default(), listener: Mutex::default() }
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self { server, subscriptions: Subscriptions::default(), listener: Mutex::default() }
     }
 
     /// Ready once the server has confirmed the subscription; while it cannot be reached, it is tried again.
     pub(crate) fn listen(&self, inbox: InboxId, receiver: Weak<dyn Receiver>) -> Answer<()> {
         let (done, told) = oneshot::channel();
-        self.hall.lock().enter(inbox, receiver, done);
+        self.subscriptions.lock().enter(inbox, receiver, done);
         let begun = self.tell(inbox).map_err(|error| self.unheard(&error.to_string()));
         let ended = self.unheard("nobody listens");
         Box::pin(async move {
@@ -69,29 +69,29 @@ impl Inboxes {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.hall.lock().heard().is_some()
+        self.subscriptions.lock().heard().is_some()
     }
 
     /// One round trip on the connection that is heard. If it fails, or its caller loses patience, the listener connects anew.
     pub(crate) async fn probe(&self) -> Result<Pulse, StoreError> {
-        self.look_after(clock::now());
-        let heard = self.hall.lock().heard();
-        let (connection, link) = heard.ok_or_else(|| self.unheard("no connection listens"))?;
-        let doubt = Doubt { inboxes: self, connection, since: clock::now() };
-        let answered = link.ping().await;
-        doubt.settle();
+        self.ensure_listening(clock::now());
+        let heard = self.subscriptions.lock().heard();
+        let (connection, session) = heard.ok_or_else(|| self.unheard("no connection listens"))?;
+        let guard = ProbeGuard { inboxes: self, connection, since: clock::now() };
+        let answered = session.ping().await;
+        guard.settle();
         match answered {
             // A refusal is an answer too.
-            Ok(_) => Ok(Pulse { opened: self.hall.lock().opened() }),
+            Ok(_) => Ok(Pulse { opened: self.subscriptions.lock().opened() }),
             Err(error) => {
                 self.cut(connection);
-                Err(cut(&self.site.config, error))
+                Err(cut(&self.server.config, error))
             }
         }
     }
 
     fn cut(&self, connection: u64) {
-        self.hall.lock().close(connection);
+        self.subscriptions.lock().close(connection);
         if let Some(events) = self.listener().as_ref() {
             // A listener that is gone listens to nothing.
             drop(events.send(Event::Cut(connection)));
@@ -100,7 +100,7 @@ impl Inboxes {
 
     fn tell(&self, inbox: InboxId) -> io::Result<()> {
         let mut listener = self.listener();
-        // One that died with somebody's panic takes no word: another goes on, and finds the inbox in the hall.
+        // One that died with somebody's panic takes no word: another goes on, and finds the inbox in the subscriptions.
         if listener.as_ref().is_none_or(|events| events.send(Event::Entered(inbox)).is_err()) {
             let home = if Handle::try_current().is_ok() { Home::Guest } else { Home::Own };
             *listener = Some(self.start(home)?);
@@ -110,7 +110,8 @@ impl Inboxes {
 
     fn start(&self, home: Home) -> io::Result<UnboundedSender<Event>> {
         let (sender, events) = unbounded_channel();
-        let listener = Listener::new(Arc::clone(&self.site), self.hall.clone(), sender.clone(), events, home);
+        let listener =
+            Listener::new(Arc::clone(&self.server), self.subscriptions.clone(), sender.clone(), events, home);
         match (home, Handle::try_current()) {
             (Home::Guest, Ok(here)) => drop(here.spawn(listener.work())),
             _ => listener.settle()?,
@@ -118,14 +119,14 @@ impl Inboxes {
         Ok(sender)
     }
 
-    /// Takes the listener off a runtime that stands still.
-    pub(crate) fn look_after(&self, now: Moment) {
-        if !self.hall.lock().is_stalled(now) {
+    /// Moves the listener off a stalled runtime.
+    pub(crate) fn ensure_listening(&self, now: Moment) {
+        if !self.subscriptions.lock().is_stalled(now) {
             return;
         }
         let mut listener = self.listener();
         // Others may have looked as well.
-        if !self.hall.lock().is_stalled(clock::now()) {
+        if !self.subscriptions.lock().is_stalled(clock::now()) {
             return;
         }
         tracing::debug!("the runtime that hears news stands still: a thread takes over");
@@ -140,25 +141,25 @@ impl Inboxes {
     }
 
     fn unheard(&self, why: &str) -> StoreError {
-        let message = format!("news from {} cannot be heard: {why}", self.site.config);
+        let message = format!("news from {} cannot be heard: {why}", self.server.config);
         StoreError::not_executed(StoreErrorKind::Unavailable, message)
     }
 }
 
-/// A probe under way. Dropped by whoever lost patience, it cuts the connection.
-struct Doubt<'a> {
+/// A probe under way. Dropped before it is answered, it cuts the connection.
+struct ProbeGuard<'a> {
     inboxes: &'a Inboxes,
     connection: u64,
     since: Moment,
 }
 
-impl Doubt<'_> {
+impl ProbeGuard<'_> {
     fn settle(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Doubt<'_> {
+impl Drop for ProbeGuard<'_> {
     fn drop(&mut self) {
         if clock::now().since(self.since) > IMPATIENT {
             self.inboxes.cut(self.connection);

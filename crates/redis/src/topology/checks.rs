@@ -1,4 +1,4 @@
-//! Is this server fit for locks, and may this user use it? Links ask the first at every opening, [`RedisStore::connect`](crate::RedisStore::connect) the second once.
+//! Is this server fit for locks, and may this user use it? Sessions ask the first at every opening, [`RedisStore::connect`](crate::RedisStore::connect) the second once.
 
 use bandog_core::holder::InboxId;
 use bandog_core::store::{StoreError, StoreErrorKind};
@@ -6,8 +6,8 @@ use bandog_core::time::{LeaseTime, RunId};
 
 use crate::announce;
 use crate::config::RedisConfig;
+use crate::resp::Command;
 use crate::value::Value;
-use crate::wire::Command;
 
 use super::classify::refused;
 

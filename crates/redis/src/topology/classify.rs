@@ -10,8 +10,8 @@ use bandog_core::name::LockName;
 use bandog_core::store::{Outcome, StoreError, StoreErrorKind};
 
 use crate::config::RedisConfig;
+use crate::resp::{Broken, Unopened};
 use crate::value::Wrong;
-use crate::wire::{Broken, Unopened};
 
 use super::checks::rule;
 
@@ -150,7 +150,7 @@ pub(crate) fn cut(config: &RedisConfig, broken: Broken) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Step;
+    use crate::resp::Step;
     use Outcome::{NotExecuted, Unknown};
     use StoreErrorKind::{Denied, Unavailable, Unfit, Unready};
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_on_the_way_is_judged_by_what_was_sent() {
+    fn broken_connection_is_judged_by_whether_the_call_was_sent() {
         let unopened = |why| unreached(&config(), Unopened { why, step: Step::Hello });
         let before = unopened(Broken::closed());
         assert_eq!((before.kind, before.outcome), (Unavailable, NotExecuted));

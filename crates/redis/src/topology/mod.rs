@@ -1,13 +1,13 @@
-//! Connections to one server: lanes that send and reopen, what is checked when one opens, and what each failure means.
+//! Connections to one server: connections for calls, which reopen,, what is checked when one opens, and what each failure means.
 
 mod checks;
 mod classify;
-mod lane;
-mod link;
+mod connection;
+mod session;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) use checks::Facts;
 pub(crate) use checks::{OLDEST, judge_probe, probe, random, rule};
 pub(crate) use classify::{cut, is_of_permission, refused, unheard, unreached, unreadable};
-pub(crate) use lane::{Answered, Lane, Open};
-pub(crate) use link::{Link, load};
+pub(crate) use connection::{Answered, CallConnection, Open};
+pub(crate) use session::{Session, load};

@@ -85,7 +85,7 @@ async fn examine_all(servers: &[Server]) -> Vec<Checkup> {
 }
 
 #[test]
-fn what_cannot_be_tried_without_a_permission_is_unknown() {
+fn check_without_the_permission_to_try_it_is_unknown() {
     if_possible(async {
         let server = good_but(&[]);
         let _: String = server.run("ACL SETUSER locker on >secret +ping");
@@ -99,7 +99,7 @@ fn what_cannot_be_tried_without_a_permission_is_unknown() {
 }
 
 #[test]
-fn nobody_there_is_an_error() {
+fn checkup_without_a_server_is_an_error() {
     if_possible(async {
         let server = Server::start();
         let url = server.url();
@@ -112,7 +112,7 @@ fn nobody_there_is_an_error() {
 }
 
 #[test]
-fn what_does_not_speak_as_redis_does_is_told() {
+fn checkup_reports_a_server_that_is_not_redis() {
     if_possible(async {
         for (greeting, about) in
             [("HTTP/1.1 400 Bad Request\r\n\r\n", "version"), ("-ERR unknown command `HELLO`\r\n", "version")]

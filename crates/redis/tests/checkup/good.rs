@@ -24,7 +24,7 @@ fn a_good_server_is_fine_and_keeps_nothing() {
 }
 
 #[test]
-fn what_the_documented_user_cannot_see_is_unknown_and_told_how_to_allow() {
+fn check_the_documented_user_cannot_do_is_unknown_and_names_the_permission() {
     if_possible(async {
         let server = good_but(&[]);
         let _: String = server.run(&documented_rule());

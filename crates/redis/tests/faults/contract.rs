@@ -27,7 +27,7 @@ pub(crate) async fn behind_a_proxy() -> (Arc<Server>, Proxy, RedisStore) {
 }
 
 #[test]
-fn what_was_sent_and_not_answered_is_unknown() {
+fn call_that_was_sent_and_not_answered_is_unknown() {
     if_possible(async {
         let (_server, proxy, store) = behind_a_proxy().await;
         for fault in [Fault::LoseRequest, Fault::TearRequest, Fault::LoseReply, Fault::TearReply] {
@@ -70,7 +70,7 @@ fn a_connection_that_was_closed_while_idle_costs_nothing() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_not_executed_and_tried_seldom() {
+fn call_that_cannot_be_sent_is_not_executed_and_reconnects_back_off() {
     if_possible(async {
         let (server, proxy, store) = behind_a_proxy().await;
         server.kill();
@@ -93,14 +93,14 @@ fn what_cannot_be_sent_is_not_executed_and_tried_seldom() {
 }
 
 #[test]
-fn a_lane_that_opens_slowly_keeps_the_order() {
+fn connection_that_opens_slowly_keeps_the_order_of_calls() {
     if_possible(async {
         let (_server, proxy, store) = behind_a_proxy().await;
-        let lane = store.connection();
+        let connection = store.connection();
         let held = proxy.plan("info", Fault::HoldReply);
         let ann = client(7);
         let call = |_| {
-            let mut answer = lane.apply(name(), claim(&store, &ann, ms(60_000)));
+            let mut answer = connection.apply(name(), claim(&store, &ann, ms(60_000)));
             assert!(answer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             answer
         };
@@ -170,7 +170,7 @@ fn an_inbox_is_told_of_a_cut_and_hears_the_new_run() {
             if round == 1 {
                 server.restart();
                 until("cut and connected again", || told.links() == [true, false, true]).await;
-                // The lane may find its own cut only now.
+                // The connection may find its own cut only now.
                 drop(store.apply(name(), Op::Inspect).await);
             }
         }

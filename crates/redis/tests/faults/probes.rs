@@ -83,14 +83,14 @@ fn a_silent_connection_is_left() {
 fn each_lane_is_probed_by_itself() {
     if_possible(async {
         let (_server, proxy, store) = behind_a_proxy().await;
-        let lane = store.connection();
+        let connection = store.connection();
         assert_eq!(
-            soon("a lane that was not used yet", lane.probe(Connection::Calls)).await.unwrap(),
+            soon("a connection that was not used yet", connection.probe(Connection::Calls)).await.unwrap(),
             Pulse { opened: 1 }
         );
         loses_patience(&proxy, &store, Connection::Calls).await;
         assert_eq!(answered(&store, Connection::Calls).await.opened, 2);
-        assert_eq!(soon("the lane", lane.probe(Connection::Calls)).await.unwrap(), Pulse { opened: 1 });
+        assert_eq!(soon("the connection", connection.probe(Connection::Calls)).await.unwrap(), Pulse { opened: 1 });
     });
 }
 

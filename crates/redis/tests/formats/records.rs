@@ -60,7 +60,7 @@ impl Writer {
 }
 
 #[test]
-fn what_is_written_is_in_the_format_of_whoever_writes() {
+fn records_are_written_in_the_format_of_the_writer() {
     if is_missing() {
         return;
     }

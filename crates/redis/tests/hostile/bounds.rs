@@ -149,7 +149,7 @@ fn held() -> Vec<u8> {
 }
 
 #[test]
-fn who_did_not_want_to_wait_is_not_put_into_the_line() {
+fn claim_that_does_not_wait_is_not_queued() {
     if_possible(async {
         let queued = || b"*5\r\n:1700000000000\r\n:0\r\n:2\r\n:1\r\n:0\r\n".to_vec();
         let peer = Peer::start(move |words| is_call(words).then(queued)).await;

@@ -101,7 +101,7 @@ fn among_many_a_claim_or_a_release_makes_one_call() {
     for (at, (what, ops, made)) in (1_000_000..).step_by(1_000).zip(steps) {
         fake.set_micros(at);
         let calls = ops.iter().enumerate().filter_map(|(lock, op)| codec.bundled(&name(lock), op));
-        let answers = Codec::untie(fake.run_together(Script::Bundle, &calls.collect::<Vec<_>>()), TIED);
+        let answers = Codec::split_answer(fake.run_together(Script::Bundle, &calls.collect::<Vec<_>>()), TIED);
         assert!(answers.iter().all(|answer| (*answer == Value::Nil) == (made == 2)), "{what}: {answers:?}");
         assert_eq!(fake.calls() as usize, made, "{what}");
     }

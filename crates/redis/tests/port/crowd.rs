@@ -229,7 +229,7 @@ fn no_fast_path_takes_a_record_with_an_audit() {
 }
 
 #[test]
-fn whoever_queues_again_finds_its_place_behind_one_that_was_left() {
+fn claim_that_queues_again_finds_its_place_after_another_left() {
     let mut both = Both::new();
     let [first, second, gone] = [1, 2, 3].map(|number| both.join(number, Mode::Exclusive, 10_000));
     both.apply(&release(gone));

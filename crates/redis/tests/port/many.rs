@@ -80,7 +80,7 @@ impl Both<'_> {
         let before: Vec<_> = calls.iter().map(|call| look(self.together, &call.key)).collect();
         let answer = self.together.run_together(Script::Bundle, &calls);
         prop_assert!(!matches!(answer, Value::Error(_)), "{answer:?}");
-        for (((lock, op), own), before) in asked.iter().zip(Codec::untie(answer, asked.len())).zip(before) {
+        for (((lock, op), own), before) in asked.iter().zip(Codec::split_answer(answer, asked.len())).zip(before) {
             let call = self.codec.call(&name(*lock), op);
             let (done, left) = self.served.get();
             let own = if own == Value::Nil {

@@ -130,7 +130,7 @@ impl<'a> Pair<'a> {
         if matches!(answer, Value::Error(_)) {
             return Err(format!("a bundle answers {answer:?}"));
         }
-        let own = Codec::untie(answer, 1).swap_remove(0);
+        let own = Codec::split_answer(answer, 1).swap_remove(0);
         if own == Value::Nil {
             same("ends of what was left as it is", &self.host.ends(&self.key), &left)?;
             same("news of what was left as it is", &self.host.published(), &Vec::new())?;

@@ -83,7 +83,7 @@ fn claims_and_releases_go_as_one_call() {
 }
 
 #[test]
-fn whoever_does_not_fit_is_served_by_itself() {
+fn call_that_does_not_fit_the_batch_is_sent_alone() {
     on_one_thread(async |server| {
         let store = store(&server.url()).await;
         let other = claim(&store, 9);
@@ -127,7 +127,7 @@ fn while_locks_are_contended_each_goes_alone() {
 }
 
 #[test]
-fn one_that_is_forbidden_does_not_spoil_the_others() {
+fn forbidden_call_does_not_fail_the_rest_of_its_batch() {
     on_one_thread(async |server| {
         let _: String = server.run("ACL SETUSER narrow on >word +@all ~lock:* &*");
         let store = store(&server.url().replace("redis://", "redis://narrow:word@")).await;

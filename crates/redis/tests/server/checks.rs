@@ -165,7 +165,7 @@ fn a_server_that_repeats_the_password_is_not_quoted() {
 }
 
 #[test]
-fn what_a_server_says_drives_no_terminal() {
+fn control_characters_in_server_errors_are_escaped() {
     if_possible(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
@@ -192,7 +192,7 @@ fn a_server_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn nobody_there_is_unavailable() {
+fn address_without_a_server_is_unavailable() {
     on_a_server(async |server| {
         server.kill();
         assert_eq!(refused(&server.url()).await.kind, StoreErrorKind::Unavailable);

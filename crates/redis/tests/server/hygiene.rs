@@ -185,7 +185,7 @@ fn notices_are_heard_by_whoever_listens() {
 }
 
 #[test]
-fn who_may_not_hear_notices_is_told_the_rule() {
+fn user_without_permission_for_notices_is_told_the_acl_rule() {
     on_a_server(async |server| {
         let _: String = server.run("ACL SETUSER ann on >pw ~* resetchannels &lock:inbox:* +@all -psubscribe");
         let url = server.url().replace("redis://", "redis://ann:pw@");

@@ -65,7 +65,7 @@ fn schedule_16_a_guard_left_in_a_dead_runtime_is_released() {
 }
 
 #[test]
-fn what_a_dropped_guard_gives_back_is_there_for_the_next_claim() {
+fn release_of_a_dropped_guard_arrives_before_the_next_claim() {
     if is_missing() {
         return;
     }
@@ -321,7 +321,7 @@ fn expect_listeners(server: &Server, wanted: usize) {
 }
 
 #[test]
-fn whoever_listens_outlives_its_runtime() {
+fn listener_outlives_its_runtime() {
     if is_missing() {
         return;
     }
@@ -383,7 +383,7 @@ fn a_request_inside_a_runtime_that_has_ended_is_answered() {
         let _inside = ended.enter();
         let mut answer = store.apply(LockName::new("job").unwrap(), Op::Inspect);
         let polled = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        // Whether it fails at once or at the next look: it must not hold on to the lane.
+        // Whether it fails at once or at the next look: it must not hold on to the connection.
         drop(polled);
         runtime().block_on(async {
             // It rests for a moment after an opening that failed.
@@ -393,23 +393,23 @@ fn a_request_inside_a_runtime_that_has_ended_is_answered() {
         });
         done.send(()).unwrap();
     });
-    told.recv_timeout(std::time::Duration::from_secs(10)).expect("the lane is not stuck");
+    told.recv_timeout(std::time::Duration::from_secs(10)).expect("the connection is not stuck");
 }
 
 #[test]
-fn a_lane_does_not_rest_when_another_has_reached_the_server() {
+fn connection_does_not_back_off_once_another_has_reached_the_server() {
     crate::support::on_a_server(async |server| {
         let store = crate::support::store(&server.url()).await;
-        let (lane, name) = (store.connection(), LockName::new("job").unwrap());
+        let (connection, name) = (store.connection(), LockName::new("job").unwrap());
         let inspect = |store: &dyn Store| store.apply(name.clone(), Op::Inspect);
         server.kill();
         // Tried again and again, until it rests for long.
         for _ in 0..200 {
-            inspect(&*lane).await.unwrap_err();
+            inspect(&*connection).await.unwrap_err();
             tokio::time::sleep(ms(5)).await;
         }
         server.restart();
         while inspect(&store).await.is_err() {}
-        inspect(&*lane).await.unwrap();
+        inspect(&*connection).await.unwrap();
     });
 }

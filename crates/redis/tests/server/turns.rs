@@ -78,7 +78,7 @@ fn kind(payload: &[u8]) -> &'static str {
 }
 
 #[test]
-fn whoever_releases_is_told_before_whoever_is_handed_the_lock_and_so_is_served_last() {
+fn release_is_answered_before_the_next_holder_is_told() {
     on_a_server(async |server| {
         let (ann, bob) = (locks(&server.url()).await, locks(&server.url()).await);
         let ways: [fn(&Locks) -> bandog::Mutex; 2] = [|locks| locks.mutex("job"), |locks| locks.mutex("job").fair()];
@@ -150,7 +150,7 @@ async fn handed_over(server: &Arc<Server>, proxy: &Proxy) -> (Guard, tokio::task
 }
 
 #[test]
-fn whoever_is_next_is_woken_shortly_before_a_turn_ends() {
+fn next_waiter_is_woken_shortly_before_a_local_batch_ends() {
     on_a_server(async |server| {
         let proxy = Proxy::of(&server).await;
         let (guard, next, _everybody) = handed_over(&server, &proxy).await;

@@ -36,7 +36,7 @@ fn a_hold_whose_lease_ran_out_is_taken_again_under_a_higher_token() {
 }
 
 #[test]
-fn what_another_had_meanwhile_is_not_taken_again() {
+fn lock_that_another_held_meanwhile_is_not_reacquired() {
     on_a_server(async |server| {
         let (ann, bob) = (watched(&server.url()).await, locks(&server.url()).await);
         let guard = ann.mutex("job").lease(ms(1_000)).recovery(Recovery::Reacquire).acquire().await.unwrap();
@@ -68,7 +68,7 @@ fn without_a_record_there_is_no_proof() {
 }
 
 #[test]
-fn what_is_released_for_recovery_is_free_at_once() {
+fn hold_released_for_recovery_is_free_at_once() {
     on_a_server(async |server| {
         let locks = watched(&server.url()).await;
         let mut events = locks.events();

@@ -83,7 +83,7 @@ fn a_name_that_is_forgotten_meanwhile_has_one_cohort() {
             let (locks, inside) = (locks.clone(), Arc::clone(&inside));
             thread::spawn(move || {
                 let guard = take(&locks, NAME);
-                let ours = guard.as_hold().whereabouts().1;
+                let ours = guard.as_hold().handle_and_cohort().1;
                 assert!(
                     Arc::ptr_eq(&locks.handle.cohort(&locks.handle.key(ours.name().clone())), ours),
                     "two cohorts in use"

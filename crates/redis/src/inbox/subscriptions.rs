@@ -1,5 +1,5 @@
-//! Who listens, to which connection, and whose turn it is to keep it. Shared by [`Inboxes`](super::Inboxes), the listener
-//! and the ears of its connections.
+//! The receivers of each inbox, and the listener and connection that serve them. Shared by [`Inboxes`](super::Inboxes), the listener
+//! and the push handlers of its connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,31 +11,31 @@ use bandog_core::time::Moment;
 use tokio::sync::oneshot;
 
 use super::Home;
-use crate::topology::Link;
+use crate::topology::Session;
 
 /// A guest that has not been seen for so long stands still with its runtime.
 const STALLED: Duration = Duration::from_secs(3);
 
-/// Whoever asked to listen, until it is told that it does.
+/// Answers a call of `listen`.
 pub(super) type Asking = oneshot::Sender<Result<(), StoreError>>;
 
 #[derive(Clone, Default)]
-pub(super) struct Hall(Arc<Mutex<Audience>>);
+pub(super) struct Subscriptions(Arc<Mutex<Table>>);
 
-impl Hall {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Audience> {
+impl Subscriptions {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[derive(Default)]
-pub(super) struct Audience {
+pub(super) struct Table {
     receivers: HashMap<InboxId, Weak<dyn Receiver>>,
     asking: Vec<Asking>,
     /// Counts connections: what arrives late from an old one is not news.
     connection: u64,
     /// The connection that is heard, while there is one.
-    heard: Option<(u64, Link)>,
+    heard: Option<(u64, Session)>,
     /// How many were opened.
     opened: u64,
     /// Counts listeners: whoever's turn is over ends.
@@ -44,7 +44,7 @@ pub(super) struct Audience {
     seen: Option<Moment>,
 }
 
-impl Audience {
+impl Table {
     pub(super) fn enter(&mut self, inbox: InboxId, receiver: Weak<dyn Receiver>, asking: Asking) {
         self.receivers.insert(inbox, receiver);
         self.asking.push(asking);
@@ -84,10 +84,10 @@ impl Audience {
     }
 
     /// Notes that a connection is open, for probes.
-    pub(super) fn open(&mut self, connection: u64, link: &Link) {
+    pub(super) fn open(&mut self, connection: u64, session: &Session) {
         self.opened += 1;
         if connection == self.connection {
-            self.heard = Some((connection, link.clone()));
+            self.heard = Some((connection, session.clone()));
         }
     }
 
@@ -97,8 +97,8 @@ impl Audience {
     }
 
     /// The connection that is heard and its number.
-    pub(super) fn heard(&self) -> Option<(u64, Link)> {
-        self.heard.clone().filter(|(_, link)| !link.is_gone())
+    pub(super) fn heard(&self) -> Option<(u64, Session)> {
+        self.heard.clone().filter(|(_, session)| !session.is_gone())
     }
 
     pub(super) fn opened(&self) -> u64 {

@@ -19,31 +19,31 @@ impl Future for Counted {
     }
 }
 
-/// A wire that rests, its other end, and how often its driver was polled.
-async fn resting() -> (Wire, TcpStream, Arc<AtomicUsize>) {
+/// A connection that rests, its other end, and how often its driver was polled.
+async fn resting() -> (RespConnection, TcpStream, Arc<AtomicUsize>) {
     let (near, far) = streams().await;
-    let (wire, driver) = Wire::new(Stream::from(near), None);
+    let (connection, driver) = RespConnection::new(Stream::from(near), None);
     let polls = Arc::new(AtomicUsize::new(0));
     drop(tokio::spawn(Counted(driver, Arc::clone(&polls))));
-    until_idle(&wire).await;
-    (wire, far, polls)
+    until_idle(&connection).await;
+    (connection, far, polls)
 }
 
-fn send(wire: &Wire, haste: Haste) -> Pending {
-    wire.send_one(haste, |out| out.extend_from_slice(&command("A").bytes))
+fn send(connection: &RespConnection, flush: Flush) -> Pending {
+    connection.send_one(flush, |out| out.extend_from_slice(&command("A").bytes))
 }
 
 #[test]
-fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
+fn driver_polls_for_an_answer_while_others_run_and_then_sleeps() {
     on_a_runtime(async {
         let (mut looks, mut others) = (0, 0);
         // A machine that stands still just then leaves nothing of the moment, but not a hundred times.
         for _ in 0..100 {
-            let (wire, mut far, polls) = resting().await;
+            let (connection, mut far, polls) = resting().await;
             let before = polls.load(Ordering::Relaxed);
-            let sent = send(&wire, Haste::Awaited);
+            let sent = send(&connection, Flush::Awaited);
             // Another task that is always ready.
-            let other = wire.clone();
+            let other = connection.clone();
             let polled = tokio::spawn(async move {
                 let mut polled = 0;
                 poll_fn(|context| {
@@ -69,20 +69,20 @@ fn it_looks_for_an_answer_while_others_run_and_then_sleeps() {
 }
 
 #[test]
-fn it_reads_an_answer_of_which_the_runtime_has_not_told_it() {
+fn awake_driver_reads_an_answer_before_the_runtime_reports_it() {
     on_a_runtime(async {
         let mut context = Context::from_waker(Waker::noop());
         // As above: some of a hundred.
         let mut found = 0;
         for _ in 0..100 {
             let (near, far) = streams().await;
-            let (wire, mut driver) = Wire::new(Stream::from(near), None);
+            let (connection, mut driver) = RespConnection::new(Stream::from(near), None);
             let mut far = far.into_std().unwrap();
             assert!(Pin::new(&mut driver).poll(&mut context).is_pending());
-            let mut sent = send(&wire, Haste::Awaited);
+            let mut sent = send(&connection, Flush::Awaited);
             far.write_all(b":1\r\n").unwrap();
             // Nothing is awaited here, so the runtime has not looked for news.
-            while wire.is_awake() {
+            while connection.is_awake() {
                 assert!(Pin::new(&mut driver).poll(&mut context).is_pending());
             }
             found += usize::from(Pin::new(&mut sent).poll(&mut context).is_ready());
@@ -92,39 +92,39 @@ fn it_reads_an_answer_of_which_the_runtime_has_not_told_it() {
 }
 
 #[test]
-fn it_sleeps_where_nobody_is_in_a_hurry() {
+fn driver_sleeps_when_no_answer_is_awaited() {
     on_a_runtime(async {
-        let ways: [fn(&Wire) -> Pending; 4] = [
-            |wire| send(wire, Haste::None),
-            |wire| send(wire, Haste::AtOnce),
-            |wire| wire.send(&command("A")),
-            |wire| wire.send(&["A", "B"].map(Command::new).into_iter().collect()),
+        let ways: [fn(&RespConnection) -> Pending; 4] = [
+            |connection| send(connection, Flush::None),
+            |connection| send(connection, Flush::AtOnce),
+            |connection| connection.send(&command("A")),
+            |connection| connection.send(&["A", "B"].map(Command::new).into_iter().collect()),
         ];
         for way in ways {
-            let (wire, _far, _) = resting().await;
-            let _sent = way(&wire);
-            assert!(!wire.is_awake());
+            let (connection, _far, _) = resting().await;
+            let _sent = way(&connection);
+            assert!(!connection.is_awake());
         }
-        let (wire, _far, _) = resting().await;
-        wire.stand_back();
-        let _sent = send(&wire, Haste::Awaited);
-        assert!(!wire.is_awake());
+        let (connection, _far, _) = resting().await;
+        connection.note_contention();
+        let _sent = send(&connection, Flush::Awaited);
+        assert!(!connection.is_awake());
     });
 }
 
 #[test]
-fn it_stays_awake_while_somebody_waits_whatever_else_is_under_way() {
+fn driver_stays_awake_while_an_answer_is_awaited() {
     on_a_runtime(async {
-        use Haste::{AtOnce, Awaited, None};
-        for hastes in [&[Awaited][..], &[AtOnce, Awaited], &[None, None, Awaited], &[Awaited, Awaited]] {
-            let (wire, mut far, _) = resting().await;
-            let sent: Vec<_> = hastes.iter().map(|haste| send(&wire, *haste)).collect();
-            assert!(wire.is_awake(), "{hastes:?}");
+        use Flush::{AtOnce, Awaited, None};
+        for policies in [&[Awaited][..], &[AtOnce, Awaited], &[None, None, Awaited], &[Awaited, Awaited]] {
+            let (connection, mut far, _) = resting().await;
+            let sent: Vec<_> = policies.iter().map(|flush| send(&connection, *flush)).collect();
+            assert!(connection.is_awake(), "{policies:?}");
             for pending in sent {
                 far.write_all(b":1\r\n").await.unwrap();
                 assert_eq!(number(pending.await), 1);
             }
-            assert!(!wire.is_awake(), "{hastes:?}");
+            assert!(!connection.is_awake(), "{policies:?}");
         }
     });
 }

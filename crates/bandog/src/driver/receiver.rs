@@ -1,5 +1,4 @@
-//! Where the store delivers for this client: answers and pushes go to the machine of their lock, and that pushes stop or go on to all of
-//! them.
+//! Receives what the store delivers: answers and pushes go to the machine of their lock, the state of the inbox to all machines.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -15,10 +14,10 @@ use crate::sync::Handle;
 use crate::sync::atomic::Ordering;
 
 impl Driver {
-    /// Begins to listen. Claims do not wait for it: what they miss, heartbeats find.
+    /// Begins to listen for pushes. Claims do not wait for it: heartbeats find the grants whose push was missed.
     pub(super) fn listen(self: &Arc<Self>) {
-        let receiver: Weak<dyn Receiver> = Arc::downgrade(&self.mailbox());
-        let runtime = (!self.has_runtime()).then(|| self.keeper.runtime());
+        let receiver: Weak<dyn Receiver> = Arc::downgrade(&self.receiver());
+        let runtime = (!self.has_runtime()).then(|| self.renewal_thread.runtime());
         let (listens, begun) = {
             let _inside = runtime.as_ref().map(Handle::enter);
             let mut listens = self.store.listen(self.client.inbox(), receiver);
@@ -27,22 +26,22 @@ impl Driver {
             (listens, begun)
         };
         match begun {
-            Poll::Ready(listening) => self.mailbox.connected(listening.is_ok()),
+            Poll::Ready(listening) => self.receiver.connected(listening.is_ok()),
             Poll::Pending => {
-                let mailbox = Arc::clone(&self.mailbox);
-                self.keeper.spawn(async move { mailbox.connected(listens.await.is_ok()) });
+                let receiver = Arc::clone(&self.receiver);
+                self.renewal_thread.spawn(async move { receiver.connected(listens.await.is_ok()) });
             }
         }
     }
 
-    pub(super) fn mailbox(&self) -> Arc<dyn Receiver> {
-        Arc::clone(&self.mailbox) as Arc<dyn Receiver>
+    pub(super) fn receiver(&self) -> Arc<dyn Receiver> {
+        Arc::clone(&self.receiver) as Arc<dyn Receiver>
     }
 }
 
-pub(super) struct Mailbox(pub(super) Weak<Driver>);
+pub(super) struct DriverReceiver(pub(super) Weak<Driver>);
 
-impl Receiver for Mailbox {
+impl Receiver for DriverReceiver {
     fn answered(&self, name: &LockName, id: u64, answer: Result<Reply, StoreError>) {
         let Some(driver) = self.0.upgrade() else { return };
         // A cohort stays in the table as long as it has calls under way.
@@ -64,7 +63,7 @@ impl Receiver for Mailbox {
             return stays.notify_one();
         }
         let name = driver.key(name);
-        // Only a grant matters to a lock that nobody here knows: the machine answers it with a release.
+        // For a lock without a cohort only a grant matters: the machine answers it with a release.
         if matches!(news, News::Granted { .. }) || driver.knows(&name) {
             driver.enter(&name, |now, machine| machine.handle_push(now, run, news.clone()));
         }

@@ -1,10 +1,10 @@
-//! The watchdog's round, in the order of its checks: renewal, record, holder, connection, recovery.
+//! One tick of the watchdog, in the order of its checks: renewal, record, holder, connection, recovery.
 //!
-//! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_tick); what they want looked up is sent
-//! together, in pieces. Recovery is what comes of the others, whenever it comes: it is [reported](super::report) where it does.
+//! Record and holder are judged by the [machines](bandog_core::lock::Machine::handle_tick); the
+//! checks that they ask for are sent in batches. Recovery follows from the other checks, and is [reported](super::report) where it happens.
 //!
-//! Cost: one request on each of the store's connections, one walk over the locks in use, and batches that name each hold that
-//! no answer has named since the last round; of very many holds a part each round, so that it does not grow with them.
+//! Cost: one request on each of the store's connections, one walk over the locks in use, and batches of checks for the holds
+//! that no answer has named since the last tick. Of very many holds each tick checks a part, so that its cost is bounded.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use bandog_core::time::Moment;
 use tokio::sync::oneshot;
 
 use super::calls::first;
-use super::health::Reach;
-use super::keeper::Posted;
+use super::health::ConnectionLog;
+use super::renewals::OutboxEntry;
 use super::shield::shielded;
 use super::{Cohort, Driver};
 use crate::clock::Clock;
 use crate::signals::{Check, Link, Strategy};
 
-/// About so many records are looked at in one round. With more holds each round has its part of them, and all have had their turn
-/// after as many rounds as there are parts; a renewal looks at each of them besides.
-const LOOKS: usize = 10_000;
+/// About how many holds one tick checks. With more, each tick checks another part of them, in turn; each renewal checks its hold
+/// besides.
+const CHECKS_PER_TICK: usize = 10_000;
 
-/// So many of them are sent together: each takes kilobytes while it is under way.
-const PIECE: usize = 512;
+/// How many checks are sent together: each takes kilobytes while it is under way.
+const CHECKS_PER_BATCH: usize = 512;
 
-/// How long the renewal thread may take to send a piece before the next is made.
-const TURN: Duration = Duration::from_millis(20);
+/// How long the renewal thread may take to send a batch before the next is made.
+const SEND_TIME: Duration = Duration::from_millis(20);
 
-/// How soon a connection that is being opened is asked again.
-const SOON: Duration = Duration::from_millis(20);
+/// The pause before a connection that is being opened is probed again.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// One of so many parts of the locks, by their hash.
+/// Part `number` of the locks, of `of` parts, by their hash.
 struct Part {
     of: u64,
     number: u64,
@@ -49,14 +49,14 @@ impl Part {
 }
 
 impl Driver {
-    /// One round. `since` is the time since the last.
-    pub(super) async fn round(self: &Arc<Self>, since: Duration) {
+    /// `since` is the time since the last tick.
+    pub(super) async fn tick(self: &Arc<Self>, since: Duration) {
         let began = self.clock.now();
         self.check_renewal().await;
         let (tally, bytes) = self.check_holds(since).await;
         self.check_connections().await;
         self.watchdog.note(|log| {
-            log.rounds += 1;
+            log.ticks += 1;
             (log.last, log.tally) = (Some(began), tally);
         });
         self.signals.publish_zeroes();
@@ -65,10 +65,10 @@ impl Driver {
         self.signals.watchdog_ran(self.clock.now().since(began));
     }
 
-    /// The renewal thread answers, and serves its timers. If not, another takes over.
+    /// Checks that the renewal thread runs tasks and serves its timers, and replaces it if not.
     async fn check_renewal(self: &Arc<Self>) {
         let grace = self.settings.response;
-        let what = match self.keeper_answers(grace).await {
+        let finding = match self.renewal_thread_answers(grace).await {
             Some(true) if self.timers_are_served(grace).await => {
                 return self.watchdog.note(|log| log.stalled = None);
             }
@@ -83,45 +83,45 @@ impl Driver {
         self.watchdog.note(|log| {
             log.stalled.get_or_insert(now);
         });
-        self.found(Check::Renewal, None, || what.to_owned());
+        self.found(Check::Renewal, None, || finding.to_owned());
         let revived = self.revive();
         if let Err(error) = &revived {
             tracing::error!(%error, "the renewal thread cannot be started anew");
         }
-        let answers = revived.is_ok() && self.keeper_answers(grace).await == Some(true);
+        let answers = revived.is_ok() && self.renewal_thread_answers(grace).await == Some(true);
         if answers {
             self.watchdog.note(|log| log.stalled = None);
         }
         self.recovered(Strategy::Repair, answers, None, None);
     }
 
-    /// Looked at twice: after a pause of the whole process this thread may be the first to run.
+    /// Checked twice: after a pause of the whole process this thread may be the first to run.
     async fn timers_are_served(&self, grace: Duration) -> bool {
-        if self.keeper.overdue(self.clock.now()) > grace {
+        if self.renewal_thread.overdue(self.clock.now()) > grace {
             self.clock.sleep_until(self.clock.now() + grace).await;
         }
-        self.keeper.overdue(self.clock.now()) <= grace
+        self.renewal_thread.overdue(self.clock.now()) <= grace
     }
 
     /// Whether the renewal thread runs what it is given; `None` when that takes longer than `grace`.
-    async fn keeper_answers(&self, grace: Duration) -> Option<bool> {
-        let (tell, told) = oneshot::channel();
-        self.keeper.spawn(async move {
-            let _ = tell.send(());
+    async fn renewal_thread_answers(&self, grace: Duration) -> Option<bool> {
+        let (sender, receiver) = oneshot::channel();
+        self.renewal_thread.spawn(async move {
+            let _ = sender.send(());
         });
-        first(pin!(told), pin!(self.clock.sleep_until(self.clock.now() + grace))).await.map(|told| told.is_ok())
+        first(pin!(receiver), pin!(self.clock.sleep_until(self.clock.now() + grace))).await.map(|answer| answer.is_ok())
     }
 
-    /// Lets every machine judge its holds, and sends what they want to know together, a piece at a time.
+    /// Lets every machine judge its holds, and sends the checks that they ask for, in batches.
     async fn check_holds(self: &Arc<Self>, since: Duration) -> (Tally, usize) {
         let (mut sum, mut bytes, mut checks) = (Tally::default(), 0, Vec::new());
         let mut now = self.clock.now();
         let part = self.part();
         for shard in self.cohorts.shards() {
             for cohort in shard {
-                if checks.len() >= PIECE {
+                if checks.len() >= CHECKS_PER_BATCH {
                     self.send_together(std::mem::take(&mut checks));
-                    self.keeper_answers(TURN).await;
+                    self.renewal_thread_answers(SEND_TIME).await;
                     now = self.clock.now();
                 }
                 let since = if part.has(|| self.cohorts.hash(cohort.name())) { since } else { Duration::MAX };
@@ -138,10 +138,10 @@ impl Driver {
         (sum, bytes)
     }
 
-    /// Whose turn it is to be looked at.
+    /// The part of the locks that this tick checks.
     fn part(&self) -> Part {
-        let of = self.locks_in_use().div_ceil(LOOKS).max(1) as u64;
-        Part { of, number: self.watchdog.log().rounds % of }
+        let of = self.locks_in_use().div_ceil(CHECKS_PER_TICK).max(1) as u64;
+        Part { of, number: self.watchdog.log().ticks % of }
     }
 
     fn check_cohort(
@@ -149,10 +149,10 @@ impl Driver {
         now: Moment,
         since: Duration,
         cohort: &Arc<Cohort>,
-        checks: &mut Vec<Posted>,
+        checks: &mut Vec<OutboxEntry>,
     ) -> (Tally, usize) {
         let (found, outgoing) = self.step_unsent(cohort, cohort.lock(), |_, state, _| {
-            // A renewal thread that stood still may have taken it out of the wheel, and served it never.
+            // A stalled renewal thread may have taken the timer out of the wheel without serving it.
             state.timer.take_if(|timer| now.since(timer.at) > self.settings.response);
             for hold_key in state.ended_tasks() {
                 state.machine.handle_task_ended(now, hold_key);
@@ -165,64 +165,66 @@ impl Driver {
         found
     }
 
-    /// A round trip on each connection, on all of them at once. One that gives no answer is left by the store, and tried once
+    /// Makes a round trip on every connection at the same time. The store closes one that gives no answer, and it is probed once
     /// more.
     async fn check_connections(self: &Arc<Self>) {
         if self.is_closed() {
             return;
         }
-        let mut ways =
-            vec![(Link::Renewals, self.renewals(), Which::Calls), (Link::Inbox, Arc::clone(&self.store), Which::News)];
-        // The connection for claims is opened where they are made: not here. Closed, it is no trouble.
+        let mut connections = vec![
+            (Link::Renewals, self.renewal_store(), Which::Calls),
+            (Link::Inbox, Arc::clone(&self.store), Which::News),
+        ];
+        // The connection for claims is opened by the first claim, not here: it may be closed.
         match self.store.is_open(Which::Calls) {
-            true => ways.push((Link::Claims, Arc::clone(&self.store), Which::Calls)),
-            false => self.watchdog.note(|log| log.ways[Link::Claims as usize].rest()),
+            true => connections.push((Link::Claims, Arc::clone(&self.store), Which::Calls)),
+            false => self.watchdog.note(|log| log.connections[Link::Claims as usize].rest()),
         }
-        let probes: Vec<_> = ways.iter().map(|(_, store, which)| self.probe(store, *which, false)).collect();
+        let probes: Vec<_> = connections.iter().map(|(_, store, which)| self.probe(store, *which, false)).collect();
         let mut failed = Vec::new();
-        for ((link, store, which), probe) in ways.into_iter().zip(probes) {
+        for ((link, store, which), probe) in connections.into_iter().zip(probes) {
             match probe.answer(self).await {
                 Some(Err(error)) => {
                     self.found(Check::Connection, None, || format!("the connection for {link}: {error}"));
-                    self.note_way(link, Err(error));
-                    // Where claims are made the next one opens it.
+                    self.note_connection(link, Err(error));
+                    // The next claim opens its connection again.
                     failed.extend((link != Link::Claims).then(|| (link, self.probe(&store, which, true))));
                 }
-                Some(answer) => self.note_way(link, answer),
-                // The renewal thread stands still: that is for the next round to find.
+                Some(answer) => self.note_connection(link, answer),
+                // The renewal thread stalls: the next tick finds that.
                 None => {}
             }
         }
         for (link, probe) in failed {
             if let Some(answer) = probe.answer(self).await {
                 self.recovered(Strategy::Repair, answer.is_ok(), None, None);
-                self.note_way(link, answer);
+                self.note_connection(link, answer);
             }
         }
     }
 
-    fn note_way(&self, link: Link, answer: Result<(Pulse, Duration), StoreError>) {
-        let known = self.watchdog.log().ways[link as usize].clone();
-        let seen = Reach::after(&known, answer);
-        // The inbox tells of its own when it hears again.
+    fn note_connection(&self, link: Link, answer: Result<(Pulse, Duration), StoreError>) {
+        let known = self.watchdog.log().connections[link as usize].clone();
+        let seen = ConnectionLog::after(&known, answer);
+        // The inbox reports its own reconnects.
         let reconnects = if link == Link::Inbox { 0 } else { seen.reconnects - known.reconnects };
         self.signals.connection(link, seen.up, seen.round_trip, reconnects);
-        self.watchdog.note(|log| log.ways[link as usize] = seen);
+        self.watchdog.note(|log| log.connections[link as usize] = seen);
     }
 
-    /// Runs on the renewal thread: a connection that is opened for it belongs there. With patience it is asked until it answers:
-    /// what was left has to be opened first.
+    /// Probes a connection from the renewal thread, whose runtime a connection opened here belongs to. If `patient`, it is probed until
+    /// it answers: a closed connection has to be opened first.
     fn probe(self: &Arc<Self>, store: &Arc<dyn Store>, which: Which, patient: bool) -> Probe {
         let began = self.clock.now();
         let (clock, limit) = (self.clock.clone(), began + self.settings.response);
-        let (store, (tell, told)) = (Arc::clone(store), oneshot::channel());
-        self.keeper.spawn(async move {
+        let (store, (sender, receiver)) = (Arc::clone(store), oneshot::channel());
+        self.renewal_thread.spawn(async move {
             let pulse = pin!(shielded("a store", pulse(&clock, store.as_ref(), which, patient)));
             let probed = first(pulse, pin!(clock.sleep_until(limit))).await.flatten();
             let answer = probed.unwrap_or_else(|| Err(StoreError::unknown("no answer in time")));
-            drop(tell.send(answer.map(|pulse| (pulse, clock.now().since(began)))));
+            drop(sender.send(answer.map(|pulse| (pulse, clock.now().since(began)))));
         });
-        Probe { told, limit }
+        Probe { answer: receiver, limit }
     }
 }
 
@@ -232,19 +234,19 @@ async fn pulse(clock: &Clock, store: &dyn Store, which: Which, patient: bool) ->
         if answer.is_ok() || !patient {
             return answer;
         }
-        clock.sleep_until(clock.now() + SOON).await;
+        clock.sleep_until(clock.now() + RETRY_PAUSE).await;
     }
 }
 
 /// A round trip under way.
 struct Probe {
-    told: oneshot::Receiver<Result<(Pulse, Duration), StoreError>>,
+    answer: oneshot::Receiver<Result<(Pulse, Duration), StoreError>>,
     limit: Moment,
 }
 
 impl Probe {
-    /// `None` when the renewal thread does not answer.
+    /// `None` if the renewal thread does not answer.
     async fn answer(self, driver: &Driver) -> Option<Result<(Pulse, Duration), StoreError>> {
-        first(pin!(self.told), pin!(driver.clock.sleep_until(self.limit + driver.settings.response))).await?.ok()
+        first(pin!(self.answer), pin!(driver.clock.sleep_until(self.limit + driver.settings.response))).await?.ok()
     }
 }

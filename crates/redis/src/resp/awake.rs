@@ -2,7 +2,7 @@
 //!
 //! To fall asleep and to be woken takes longer than a server nearby needs for its answer, and nearly as much of the processor. So
 //! when a command is sent whose answer somebody waits for, the driver looks for it for a moment, whenever its runtime has nothing
-//! else to run. The [wire](super::shared) asks here when it sends, the driver before it rests.
+//! else to run. The [connection](super::connection) asks here when it sends, the driver before it rests.
 //! No clock in here.
 //!
 //! # Invariants
@@ -72,7 +72,7 @@ impl Awake {
     }
 
     /// Somebody waits for a lock.
-    pub(super) fn stand_back(&mut self) {
+    pub(super) fn note_contention(&mut self) {
         self.until = None;
         self.left = self.left.max(CONTENDED);
     }
@@ -100,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn it_is_awake_for_every_answer_that_comes_soon() {
+    fn driver_stays_awake_for_every_answer_that_comes_soon() {
         assert_eq!(tries(&mut Awake::default(), 1000, MOMENT - STEP), 1000);
     }
 
     #[test]
-    fn it_falls_asleep_after_a_moment() {
+    fn driver_falls_asleep_after_a_moment() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
         assert!(!awake.looks_again(|| start), "nothing was sent");
         assert!(awake.begin(|| start));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_for_the_next_answer() {
+    fn driver_stays_awake_for_the_next_answer() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
         assert!(awake.begin(|| start));
         let later = start + MOMENT - STEP;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_sent_meanwhile_does_not_keep_it_awake() {
+    fn sending_does_not_prolong_staying_awake() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
         assert!(awake.begin(|| start) && awake.begin(|| start + MOMENT / 2));
         assert!(!awake.looks_again(|| start + MOMENT));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_out_that_the_server_is_near_again() {
+    fn driver_finds_out_that_the_server_is_near_again() {
         let mut awake = Awake::default();
         tries(&mut awake, 10_000, 2 * MOMENT);
         tries(&mut awake, MOST, STEP);
@@ -157,7 +157,7 @@ mod tests {
     fn while_somebody_waits_for_a_lock_it_sleeps() {
         let (mut awake, start) = (Awake::default(), Moment::from_nanos(1));
         assert!(awake.begin(|| start));
-        awake.stand_back();
+        awake.note_contention();
         awake.answered(Some(start));
         assert!(!awake.looks_again(|| start), "at once");
         assert_eq!(tries(&mut awake, CONTENDED, STEP), 0);
@@ -165,7 +165,7 @@ mod tests {
         // A longer rest is not cut short.
         tries(&mut awake, 10_000, 2 * MOMENT);
         let left = awake.left;
-        awake.stand_back();
+        awake.note_contention();
         assert_eq!(awake.left, left.max(CONTENDED));
     }
 }

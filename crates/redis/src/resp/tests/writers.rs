@@ -13,22 +13,22 @@ fn blocking(far: TcpStream) -> std::net::TcpStream {
 }
 
 #[test]
-fn what_goes_at_once_while_another_writes_is_written_too() {
+fn command_sent_at_once_while_another_caller_writes_is_written() {
     const ROUNDS: usize = 5_000;
     on_a_runtime(async {
         let (near, far) = streams().await;
         // It never runs.
-        let (wire, _driver) = Wire::new(Stream::from(near), None);
+        let (connection, _driver) = RespConnection::new(Stream::from(near), None);
         let round = Arc::new(AtomicUsize::new(0));
         let threads = [(); 2].map(|()| {
-            let (wire, round) = (wire.clone(), Arc::clone(&round));
+            let (connection, round) = (connection.clone(), Arc::clone(&round));
             std::thread::spawn(move || {
                 for begun in 1..=ROUNDS {
                     while round.load(Ordering::Acquire) < begun {
                         std::hint::spin_loop();
                     }
                     let put = |out: &mut Vec<u8>| out.extend_from_slice(&command("A").bytes);
-                    drop(wire.send_one(Haste::AtOnce, put));
+                    drop(connection.send_one(Flush::AtOnce, put));
                 }
             })
         });
@@ -55,30 +55,30 @@ impl Wake for Woken {
 fn while_somebody_writes_nobody_is_woken_for_what_comes() {
     on_a_runtime(async {
         let (near, _far) = streams().await;
-        let (wire, _driver) = Wire::new(Stream::from(near), None);
+        let (connection, _driver) = RespConnection::new(Stream::from(near), None);
         let woken = Arc::new(Woken(AtomicUsize::new(0)));
-        wire.shared().lock().resting = Some(Waker::from(Arc::clone(&woken)));
-        let send = |haste| {
+        connection.shared().lock().resting = Some(Waker::from(Arc::clone(&woken)));
+        let send = |flush| {
             let put = |out: &mut Vec<u8>| out.extend_from_slice(&command("A").bytes);
-            drop(wire.send_one(haste, put));
+            drop(connection.send_one(flush, put));
             woken.0.load(Ordering::Relaxed)
         };
-        drop(wire.shared().lock().take_out(Vec::new()));
+        drop(connection.shared().lock().take_out(Vec::new()));
         // Its thread may be kept busy next, and the driver with it (decision 0022).
-        assert_eq!([send(Haste::AtOnce), send(Haste::None)], [0, 0]);
-        wire.shared().lock().put_back(Vec::new());
-        assert_eq!(send(Haste::None), 1, "there is something to write");
+        assert_eq!([send(Flush::AtOnce), send(Flush::None)], [0, 0]);
+        connection.shared().lock().put_back(Vec::new());
+        assert_eq!(send(Flush::None), 1, "there is something to write");
     });
 }
 
 #[test]
-fn whoever_writes_the_order_is_kept() {
+fn order_is_kept_whichever_caller_writes() {
     const EACH: usize = 20_000;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (wire, far) = runtime.block_on(ends(None));
+    let (connection, far) = runtime.block_on(ends(None));
     let (mut far, handed_in) = (blocking(far), Arc::new(AtomicUsize::new(0)));
-    let threads = [Haste::None, Haste::AtOnce, Haste::None].map(|haste| {
-        let (wire, handed_in) = (wire.clone(), Arc::clone(&handed_in));
+    let threads = [Flush::None, Flush::AtOnce, Flush::None].map(|flush| {
+        let (connection, handed_in) = (connection.clone(), Arc::clone(&handed_in));
         std::thread::spawn(move || {
             for _ in 0..EACH {
                 // Called in the order in which they are handed in.
@@ -86,7 +86,7 @@ fn whoever_writes_the_order_is_kept() {
                     let place = handed_in.fetch_add(1, Ordering::Relaxed);
                     out.extend_from_slice(&command(&format!("{place:08}")).bytes);
                 };
-                drop(wire.send_one(haste, put));
+                drop(connection.send_one(flush, put));
             }
         })
     });

@@ -70,7 +70,7 @@ fn pushes_are_told_from_answers() {
 }
 
 #[test]
-fn what_is_no_resp_ends_it() {
+fn bytes_that_are_not_resp_end_the_parser() {
     let deep = "*1\r\n".repeat(DEPTH + 1);
     let long = format!("+{}", "a".repeat(LINE));
     for stream in [

@@ -1,6 +1,6 @@
-//! A guard that is let go, and the answer to that, which [`Guard::release`](super::Guard::release) waits for.
+//! The release of a guard, and the future of [`Guard::release`](super::Guard::release).
 //!
-//! Written out: an async block keeps its parts twice. It asks by the guard's client and lock, which it has anyway, also when it is over.
+//! The future is written by hand: an async block stores what it captures twice. It keeps the guard for its client and lock.
 
 use std::future::Future;
 use std::mem::replace;
@@ -15,35 +15,36 @@ use crate::driver::Stays;
 use crate::error::ReleaseError;
 use crate::held::Held;
 
-/// How it was let go, as far as can be told at once.
+/// How far the release has come.
 enum Stage {
-    Over(Result<(), Box<Failure>>),
-    /// The store was asked, and the waiter has the answer.
-    Asked(WaiterId),
+    /// The result is known.
+    Done(Result<(), Box<Failure>>),
+    /// The request is under way; the waiter gets the answer.
+    Pending(WaiterId),
     Stays(Stays),
-    /// The answer was picked up.
-    Ended,
+    /// The result was returned.
+    Finished,
 }
 
-pub(super) struct Parting<K: Held> {
+pub(super) struct ReleaseFuture<K: Held> {
     guard: Guard<K>,
     stage: Stage,
 }
 
-impl<K: Held> Parting<K> {
-    /// Lets it go at once, and not when it is first polled: one that is never polled must give up its waiter.
-    pub(super) fn of(mut guard: Guard<K>) -> Self {
+impl<K: Held> ReleaseFuture<K> {
+    /// Starts the release now, not at the first poll: a future that is never polled must give up its waiter, too.
+    pub(super) fn start(mut guard: Guard<K>) -> Self {
         guard.released = true;
-        let stage = guard.stay(true).map_or_else(|| Stage::of(guard.hold.let_go(true)), Stage::Stays);
+        let stage = guard.stay(true).map_or_else(|| Stage::of(guard.hold.begin_release(true)), Stage::Stays);
         Self { guard, stage }
     }
 
-    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failure>>> {
-        let over = match &mut self.stage {
-            Stage::Over(over) => replace(over, Ok(())),
-            Stage::Ended => return Poll::Pending,
-            Stage::Asked(waiter) => {
-                let (handle, cohort) = self.guard.hold.whereabouts();
+    fn poll_stage(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failure>>> {
+        let result = match &mut self.stage {
+            Stage::Done(result) => replace(result, Ok(())),
+            Stage::Finished => return Poll::Pending,
+            Stage::Pending(waiter) => {
+                let (handle, cohort) = self.guard.hold.handle_and_cohort();
                 match handle.pick(cohort, *waiter, cx.waker()) {
                     None => return Poll::Pending,
                     Some((WaitOutcome::Failed(why), _)) => Err(why),
@@ -52,8 +53,8 @@ impl<K: Held> Parting<K> {
             }
             Stage::Stays(stays) => ready!(Pin::new(stays).poll(cx)).unwrap_or(Err(Failure::Closed)).map_err(Box::new),
         };
-        self.stage = Stage::Ended;
-        Poll::Ready(over)
+        self.stage = Stage::Finished;
+        Poll::Ready(result)
     }
 
     #[cold]
@@ -70,25 +71,25 @@ impl<K: Held> Parting<K> {
 impl Stage {
     fn of(released: Released) -> Self {
         match released {
-            Released::Now(result) => Self::Over(result.map_err(Box::new)),
-            Released::Later(waiter) => Self::Asked(waiter),
+            Released::Now(result) => Self::Done(result.map_err(Box::new)),
+            Released::Later(waiter) => Self::Pending(waiter),
         }
     }
 }
 
-impl<K: Held> Future for Parting<K> {
+impl<K: Held> Future for ReleaseFuture<K> {
     type Output = Result<(), ReleaseError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let over = ready!(self.poll_over(cx));
-        Poll::Ready(over.map_err(|why| self.error(*why)))
+        let result = ready!(self.poll_stage(cx));
+        Poll::Ready(result.map_err(|why| self.error(*why)))
     }
 }
 
 impl Hold {
     // Renewal stops here, atomically; the request itself may come later.
-    pub(super) fn let_go(&self, listen: bool) -> Released {
-        // Before it is locked: whoever reads the log may be asked.
+    pub(super) fn begin_release(&self, listen: bool) -> Released {
+        // Before the mutex is taken: this may call the tracing subscriber.
         let (hold_key, heard) = (self.hold_key, self.handle.is_heard());
         let mut state = self.cohort.lock();
         if state.machine.leave(hold_key) {
@@ -110,10 +111,10 @@ impl Hold {
 }
 
 // Dropping the future does not cancel the release.
-impl<K: Held> Drop for Parting<K> {
+impl<K: Held> Drop for ReleaseFuture<K> {
     fn drop(&mut self) {
-        if let Stage::Asked(waiter) = self.stage {
-            let (handle, cohort) = self.guard.hold.whereabouts();
+        if let Stage::Pending(waiter) = self.stage {
+            let (handle, cohort) = self.guard.hold.handle_and_cohort();
             handle.cancel(cohort, waiter);
         }
     }
@@ -128,18 +129,18 @@ mod tests {
     use crate::held::Mutual;
 
     #[test]
-    fn whoever_asks_again_after_the_answer_hears_nothing_more() {
+    fn release_polled_after_its_answer_stays_pending() {
         let (locks, runtime) =
             (Locks::builder().build().unwrap(), tokio::runtime::Builder::new_current_thread().build().unwrap());
         let guard = runtime.block_on(locks.mutex("job").acquire()).unwrap();
-        let (mut release, mut cx) = (Parting::of(guard), Context::from_waker(Waker::noop()));
+        let (mut release, mut cx) = (ReleaseFuture::start(guard), Context::from_waker(Waker::noop()));
         assert!(matches!(Pin::new(&mut release).poll(&mut cx), Poll::Ready(Ok(()))));
         assert!(Pin::new(&mut release).poll(&mut cx).is_pending());
     }
 
     #[test]
     fn a_release_is_hardly_larger_than_its_guard() {
-        let (release, guard) = (size_of::<Parting<Mutual>>(), size_of::<Guard>());
+        let (release, guard) = (size_of::<ReleaseFuture<Mutual>>(), size_of::<Guard>());
         assert!(release <= guard + 24, "{release} and {guard} bytes");
     }
 }

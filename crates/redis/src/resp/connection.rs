@@ -3,7 +3,7 @@
 //! A caller that finds nothing under way writes to the socket itself: nobody has to be woken for it, and nothing is locked meanwhile. Where
 //! others are under way, its bytes wait for the driver, which writes those of all of them at once; whoever makes the buffer full writes it,
 //! and so does whoever is about to do something else (a guard that is dropped, decision 0022): the driver, woken by it, could not run before. What
-//! waits there may be [tied](super::bundle) to reach the server as one call.
+//! waits there may be [batched](super::batch) to reach the server as one call.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,41 +17,40 @@ use bandog_core::time::Moment;
 use crate::clock;
 
 use super::awake::Awake;
-use super::bundle::{Loose, Row};
+use super::batch::{Batch, Batchable};
 use super::command::Packed;
-use super::driver::{Driver, Ear};
+use super::driver::{Driver, PushHandler};
 use super::slot::{Pending, Slot};
 use super::socket::{Stream, Writer};
 
-/// So many bytes are worth a write of their own: the server has begun with them while others are still being written.
+/// A buffer of this size is written at once: the server starts on it while more is being written.
 const FULL: usize = 4 << 10;
-/// With more than this under way it has enough to do without them, and larger pieces cost less.
+/// With more commands than this under way the server has enough to do, and larger writes cost less.
 const PLENTY: usize = 96;
 
-/// So often a caller writes what others have put there meanwhile.
+/// How often a caller writes what others have added meanwhile.
 const ROUNDS: usize = 16;
 
-/// A buffer that has grown beyond this, as with the text of the scripts, is not kept.
+/// A buffer that has grown larger, as with the text of the scripts, is shrunk to this.
 const KEPT: usize = 64 << 10;
 
-/// A connection that answers nothing for this long is doubtful. Who gives up sooner has other reasons.
+/// After so long without an answer a connection is suspect. Probes that are dropped sooner say nothing about it.
 pub(crate) const IMPATIENT: Duration = Duration::from_millis(100);
 
-/// What whoever sends a command does next.
+/// When a command is written to the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Haste {
-    /// It goes with the others that are under way, and so does the answer.
+pub(crate) enum Flush {
+    /// Together with the others that are under way.
     None,
-    /// Somebody waits for the answer: the driver may [stay awake](super::awake) for it.
+    /// The same, and somebody waits for the answer: the driver may [stay awake](super::awake) for it.
     Awaited,
-    /// Nobody waits, and nobody may run here soon: it is written by the caller, with all that waits before it, or by whoever is just
-    /// writing.
+    /// Now, by the caller, with all that is in the buffer before it, or by another caller that is writing.
     AtOnce,
 }
 
 /// A connection. It ends when nobody can send on it and nobody waits for an answer, once all is written.
 #[derive(Clone)]
-pub(crate) struct Wire(Arc<Handle>);
+pub(crate) struct RespConnection(Arc<Handle>);
 
 struct Handle(Arc<Shared>);
 
@@ -65,11 +64,11 @@ pub(super) struct Shared {
 pub(super) struct State {
     /// To be written, in order.
     pub(super) out: Vec<u8>,
-    /// Those at its end that may be tied together.
-    row: Row,
+    /// The commands at the end of `out` that may be batched.
+    batch: Batch,
     /// Who waits for the next answers, in order.
-    pub(super) line: VecDeque<Place>,
-    /// How many of them are [awaited](Haste::Awaited).
+    pub(super) line: VecDeque<Waiting>,
+    /// How many of them are [awaited](Flush::Awaited).
     pub(super) awaited: usize,
     /// When somebody began to wait, or the last answer came.
     pub(super) unheard_since: Moment,
@@ -95,46 +94,52 @@ pub(super) struct State {
     pub(super) ended: bool,
 }
 
-/// Somebody in the line, for so many answers.
-pub(super) struct Place {
+/// A caller that waits for `left` answers.
+pub(super) struct Waiting {
     pub(super) left: usize,
-    /// How many in the line, from here on, get their answer with this one.
-    pub(super) tied: usize,
+    /// How many in the queue, from here on, are answered by one batch.
+    pub(super) batched: usize,
     pub(super) is_awaited: bool,
-    /// What the answers that it has weigh.
+    /// The memory that its answers take so far.
     pub(super) weight: usize,
     pub(super) slot: Arc<Slot>,
 }
 
-impl Wire {
+impl RespConnection {
     /// A connection on this stream, and the task that drives it: nothing is read or written before that runs.
-    pub(super) fn new(stream: Stream, ear: Option<Ear>) -> (Self, Driver) {
+    pub(super) fn new(stream: Stream, handler: Option<PushHandler>) -> (Self, Driver) {
         let shared = Arc::new(Shared::default());
         shared.lock().writer = stream.writer();
-        (Self(Arc::new(Handle(Arc::clone(&shared)))), Driver::new(stream, shared, ear))
+        (Self(Arc::new(Handle(Arc::clone(&shared)))), Driver::new(stream, shared, handler))
     }
 
     /// Sends one command behind all that were handed in before: it is sent whether or not the answer is waited for.
-    pub(crate) fn send_one(&self, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, haste, None, write)
+    pub(crate) fn send_one(&self, flush: Flush, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, flush, None, write)
     }
 
     /// The same for one whose answer is awaited, and which may reach the server in one call with others. Its answer is
     /// [nothing](crate::value::Value::Nil) if it has to be sent by itself.
-    pub(crate) fn send_loose(&self, loose: &Loose, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.put(1, Haste::Awaited, Some(loose), write)
+    pub(crate) fn send_batchable(&self, batchable: &Batchable, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.put(1, Flush::Awaited, Some(batchable), write)
     }
 
     /// The same for commands that go out together.
     pub(crate) fn send(&self, commands: &Packed) -> Pending {
-        self.put(commands.count(), Haste::None, None, |out| out.extend_from_slice(&commands.bytes))
+        self.put(commands.count(), Flush::None, None, |out| out.extend_from_slice(&commands.bytes))
     }
 
-    fn put(&self, count: usize, haste: Haste, loose: Option<&Loose>, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+    fn put(
+        &self,
+        count: usize,
+        flush: Flush,
+        batchable: Option<&Batchable>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Pending {
         if count == 0 {
             return Pending::unasked();
         }
-        match self.0.0.send(count, haste, loose, write) {
+        match self.0.0.send(count, flush, batchable, write) {
             Some(slot) => Pending::at(slot, self.clone()),
             None => Pending::unsent(),
         }
@@ -163,11 +168,11 @@ impl Wire {
         }
     }
 
-    /// Somebody waits for a lock: the next answers come without anybody staying awake for them, and the next commands go alone.
-    pub(crate) fn stand_back(&self) {
+    /// A lock is contended: for the next commands the driver does not stay awake, and does not batch them.
+    pub(crate) fn note_contention(&self) {
         let mut state = self.0.0.lock();
-        state.awake.stand_back();
-        state.row.stand_apart();
+        state.awake.note_contention();
+        state.batch.note_contention();
     }
 
     #[cfg(test)]
@@ -198,8 +203,8 @@ impl Shared {
     fn send(
         &self,
         count: usize,
-        haste: Haste,
-        loose: Option<&Loose>,
+        flush: Flush,
+        batchable: Option<&Batchable>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Arc<Slot>> {
         let slot = Slot::new(count);
@@ -209,14 +214,15 @@ impl Shared {
         }
         let is_idle = state.is_idle();
         // What is written at once stands alone.
-        let loose = loose.filter(|_| state.row.takes() && !is_idle);
-        state.write(loose, write);
-        let is_awaited = haste == Haste::Awaited;
-        let stays_awake = state.stand(Place { left: count, tied: 1, is_awaited, weight: 0, slot: Arc::clone(&slot) });
+        let batchable = batchable.filter(|_| state.batch.takes() && !is_idle);
+        state.write(batchable, write);
+        let is_awaited = flush == Flush::Awaited;
+        let stays_awake =
+            state.stand(Waiting { left: count, batched: 1, is_awaited, weight: 0, slot: Arc::clone(&slot) });
         if state.writing {
-            state.hurried |= haste == Haste::AtOnce;
-        } else if is_idle || state.is_full() || haste == Haste::AtOnce {
-            state = self.write_now(state, haste);
+            state.hurried |= flush == Flush::AtOnce;
+        } else if is_idle || state.is_full() || flush == Flush::AtOnce {
+            state = self.write_now(state, flush);
         }
         // Whoever writes sees what has come meanwhile.
         let writes = !state.out.is_empty() && !state.writing;
@@ -231,7 +237,7 @@ impl Shared {
 
     /// Writes what the socket takes now. What it does not take, also because it is broken, is left to the driver; so is what came
     /// meanwhile, unless it is to go at once or the driver may not run here soon.
-    fn write_now<'a>(&'a self, mut state: MutexGuard<'a, State>, haste: Haste) -> MutexGuard<'a, State> {
+    fn write_now<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: Flush) -> MutexGuard<'a, State> {
         for _ in 0..ROUNDS {
             let Some(writer) = state.writer.clone() else { break };
             let spare = std::mem::take(&mut state.spare);
@@ -242,7 +248,7 @@ impl Shared {
             state = self.lock();
             let is_all = bytes.is_empty();
             state.put_back(bytes);
-            if !is_all || state.out.is_empty() || !(state.hurried || haste == Haste::AtOnce) {
+            if !is_all || state.out.is_empty() || !(state.hurried || flush == Flush::AtOnce) {
                 break;
             }
         }
@@ -250,12 +256,12 @@ impl Shared {
     }
 
     /// Ends it for callers, and gives back who waits.
-    pub(super) fn end(&self) -> VecDeque<Place> {
+    pub(super) fn end(&self) -> VecDeque<Waiting> {
         let mut state = self.lock();
         state.ended = true;
         state.writer = None;
         (state.out, state.spare) = (Vec::new(), Vec::new());
-        state.row.clear();
+        state.batch.clear();
         let (line, resting) = (std::mem::take(&mut state.line), state.resting.take());
         drop(state);
         drop(resting);
@@ -279,31 +285,31 @@ impl State {
     }
 
     /// Puts a command into the buffer.
-    fn write(&mut self, loose: Option<&Loose>, write: impl FnOnce(&mut Vec<u8>)) {
-        if loose.is_none() || self.row.is_full() {
-            self.tie(self.out.len());
+    fn write(&mut self, batchable: Option<&Batchable>, write: impl FnOnce(&mut Vec<u8>)) {
+        if batchable.is_none() || self.batch.is_full() {
+            self.merge(self.out.len());
         }
         let start = self.out.len();
         write(&mut self.out);
-        let Some(loose) = loose else { return };
-        if !self.row.join(&self.out, start, loose) {
+        let Some(batchable) = batchable else { return };
+        if !self.batch.join(&self.out, start, batchable) {
             let length = self.out.len() - start;
-            self.tie(start);
-            self.row.join(&self.out, self.out.len() - length, loose);
+            self.merge(start);
+            self.batch.join(&self.out, self.out.len() - length, batchable);
         }
     }
 
-    /// Has those that may be tied, which end at `end`, reach the server as one.
-    fn tie(&mut self, end: usize) {
-        let count = self.row.tie(&mut self.out, end);
+    /// Merges the batchable commands, which end at `end`, into one call.
+    fn merge(&mut self, end: usize) {
+        let count = self.batch.merge(&mut self.out, end);
         let first = self.line.len().checked_sub(count).and_then(|at| self.line.get_mut(at));
         if let Some(first) = first.filter(|_| count > 1) {
-            first.tied = count;
+            first.batched = count;
         }
     }
 
-    /// Somebody comes into the line. Whether the driver is to stay awake for the answer.
-    fn stand(&mut self, place: Place) -> bool {
+    /// Adds a caller to the queue. Returns whether the driver stays awake for the answer.
+    fn stand(&mut self, place: Waiting) -> bool {
         if self.line.is_empty() {
             self.unheard_since = clock::now();
         }
@@ -328,7 +334,7 @@ impl State {
 
     /// Gives the bytes to whoever writes them, for an empty buffer.
     pub(super) fn take_out(&mut self, empty: Vec<u8>) -> Vec<u8> {
-        self.tie(self.out.len());
+        self.merge(self.out.len());
         (self.writing, self.hurried) = (true, false);
         std::mem::replace(&mut self.out, empty)
     }
@@ -340,7 +346,7 @@ impl State {
             empty(&mut left);
             self.spare = left;
         } else if !self.ended {
-            self.tie(self.out.len());
+            self.merge(self.out.len());
             left.append(&mut self.out);
             self.out = left;
         }
@@ -365,9 +371,9 @@ impl Drop for Handle {
     }
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for RespConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("gone", &self.is_gone()).finish_non_exhaustive()
+        f.debug_struct("RespConnection").field("gone", &self.is_gone()).finish_non_exhaustive()
     }
 }
 

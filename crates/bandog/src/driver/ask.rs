@@ -1,4 +1,4 @@
-//! How an ask enters, and how its outcome leaves: the way of every acquire through the driver.
+//! Hands the requests of acquires to the machine, and picks up their outcomes.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -10,34 +10,40 @@ use bandog_core::time::Moment;
 
 use super::{Cohort, Driver, Key, shield};
 
-/// What came of an ask so far.
-pub(crate) struct Asked {
+/// The outcome of a request, or the waiter that waits for it.
+pub(crate) struct AskResult {
     pub(crate) cohort: Arc<Cohort>,
     pub(crate) began: Moment,
-    /// The outcome, and when it was picked up.
+    /// The outcome and when it was picked up, or the waiter.
     pub(crate) outcome: Result<(WaitOutcome, Moment), WaiterId>,
 }
 
 impl Driver {
-    /// Enters a lock again that the owner holds: that needs little of what another ask does.
+    /// Enters a lock again that the owner holds: a shorter path than `ask_for`.
     #[inline]
-    pub(crate) fn reenter(&self, name: &Key, owner: OwnerId, mode: Mode) -> Option<Asked> {
+    pub(crate) fn reenter(&self, name: &Key, owner: OwnerId, mode: Mode) -> Option<AskResult> {
         let cohort = self.cohorts.get(name)?;
-        // One that is retired holds nothing.
+        // A retired cohort holds nothing.
         let mut state = cohort.lock();
         let began = self.clock.now();
         let outcome = match state.machine.reenter(began, owner, mode, true)? {
-            // Made anew: a copy of the whole would wait for bytes that were just written one by one (decision 0022).
+            // Built again instead of copied: the copy would stall on bytes that were just written one by one (decision 0022).
             WaitOutcome::Granted { hold_key, token, .. } => WaitOutcome::Granted { hold_key, token, how: How::Reentry },
             failed => failed,
         };
         drop(state);
-        Some(Asked { cohort, began, outcome: Ok((outcome, began)) })
+        Some(AskResult { cohort, began, outcome: Ok((outcome, began)) })
     }
 
-    /// Hands an ask to the machine of a name. If the outcome is not there at once, remembers whom to wake.
+    /// Hands a request to the machine of a name. If there is no outcome yet, keeps the waker.
     #[inline(always)]
-    pub(crate) fn ask_for(self: &Arc<Self>, name: &Key, mut ask: Ask, wait: Option<Duration>, waker: &Waker) -> Asked {
+    pub(crate) fn ask_for(
+        self: &Arc<Self>,
+        name: &Key,
+        mut ask: Ask,
+        wait: Option<Duration>,
+        waker: &Waker,
+    ) -> AskResult {
         let heard = self.is_heard();
         loop {
             let cohort = self.cohort(name);
@@ -56,15 +62,15 @@ impl Driver {
             if let Some(blocker) = behind {
                 shield::shield("a listener", || self.signals.waiting(name, || blocker.map(Into::into)));
             }
-            // The store may have answered while it was asked: a waker before that would wake for nothing.
+            // The store may have answered within `submit`: a waker registered before that would be woken for nothing.
             if outcome.is_none() {
                 outcome = self.pick(&cohort, waiter, waker);
             }
-            return Asked { cohort, began, outcome: outcome.ok_or(waiter) };
+            return AskResult { cohort, began, outcome: outcome.ok_or(waiter) };
         }
     }
 
-    /// A waiter's outcome, and when it was picked up; if it is not there yet, remembers whom to wake.
+    /// A waiter's outcome, and when it was picked up. If there is none yet, keeps the waker.
     #[inline(always)]
     pub(crate) fn pick(
         self: &Arc<Self>,
@@ -75,7 +81,7 @@ impl Driver {
         let mut state = cohort.lock();
         let now = self.clock.now();
         if let Some(outcome) = state.machine.take_outcome(now, waiter) {
-            // Picking up makes no work, and no timer come earlier.
+            // Picking up asks for no action, and makes no timer earlier: no step is needed.
             let stale = state.tidy();
             drop(state);
             drop(stale);

@@ -1,4 +1,4 @@
-//! A connection that calls are sent on: opened when the first one comes and opened again when it broke.
+//! A connection for calls: opened by the first call, and opened again after it broke.
 //!
 //! Stores send through it. Invariants: commands reach the server in the order in which they were handed in, also those
 //! that came while it was being opened; nothing is ever sent twice; no lock is held while anything waits or is called back.
@@ -14,12 +14,12 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::clock;
+use crate::resp::{Answers, Broken, Deadline, IMPATIENT, Packed, Pending, Step};
 use crate::store::Shared;
-use crate::wire::{Answers, Broken, Deadline, IMPATIENT, Packed, Pending, Step};
 
 use super::checks::random;
 use super::classify::{cut, unreached};
-use super::link::Link;
+use super::session::Session;
 
 /// A connection that another runtime drives is left after so long without an answer that is owed.
 const SILENT: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const SILENT: Duration = Duration::from_secs(1);
 /// How much longer than its limit an opening may take before somebody else tries: its runtime may stand still.
 const STALLED: u32 = 2;
 
-pub(crate) struct Lane {
+pub(crate) struct CallConnection {
     pub(crate) shared: Arc<Shared>,
     state: Mutex<State>,
 }
@@ -44,7 +44,7 @@ struct State {
 
 enum Phase {
     Closed,
-    /// It could not be opened; nobody tries again before, unless another lane has reached the server since.
+    /// It could not be opened; nobody tries again before, unless another connection has reached the server since.
     Resting {
         since: Moment,
         until: Moment,
@@ -54,17 +54,17 @@ enum Phase {
         since: Moment,
         waiting: Vec<Waiting>,
     },
-    Open(Link),
+    Open(Session),
 }
 
-/// What is done once the connection is open, or cannot be opened.
+/// Called when the connection is open, or could not be opened.
 type Waiting = Box<dyn FnOnce(Result<Open, StoreError>) + Send>;
 
-/// The open connection of a lane.
+/// An open connection for calls, and its session.
 #[derive(Clone)]
 pub(crate) struct Open {
-    pub(crate) lane: Arc<Lane>,
-    pub(crate) link: Link,
+    pub(crate) connection: Arc<CallConnection>,
+    pub(crate) session: Session,
     opening: u64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Answered {
     opening: u64,
 }
 
-impl Lane {
+impl CallConnection {
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
         let jitter = Jitter::new(random());
         let state = State { phase: Phase::Closed, opening: 0, opened: 0, failures: 0, jitter };
@@ -104,21 +104,21 @@ impl Lane {
     ) -> Result<Answers, StoreError> {
         // Its connection has a limit of its own, as long as this one.
         let open = self.open().await?;
-        let answers = deadline.step(step, open.link.start(&commands)).await;
-        answers.map_err(|error| unreached(&self.shared.site.config, error))
+        let answers = deadline.step(step, open.session.start(&commands)).await;
+        answers.map_err(|error| unreached(&self.shared.server.config, error))
     }
 
-    /// Asks for nothing but an answer. Who loses patience with it leaves the connection: on one that the network has forgotten nothing
-    /// else would ever fail.
+    /// Pings the server. A caller that gives up leaves the connection: on one that the network has forgotten nothing else would ever
+    /// fail.
     pub(crate) async fn probe(self: &Arc<Self>) -> Result<Pulse, StoreError> {
         let open = self.open().await?;
-        let doubt = Doubt { open: &open, since: clock::now() };
+        let guard = ProbeGuard { open: &open, since: clock::now() };
         // A refusal is an answer too.
-        let answered = open.link.ping().await;
-        doubt.settle();
+        let answered = open.session.ping().await;
+        guard.settle();
         answered.map_err(|error| {
             self.leave(open.opening);
-            cut(&self.shared.site.config, error)
+            cut(&self.shared.server.config, error)
         })?;
         Ok(Pulse { opened: self.lock().opened })
     }
@@ -130,18 +130,18 @@ impl Lane {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.lock().link().is_some()
+        self.lock().session().is_some()
     }
 
     /// Whether whoever sends at once writes to the socket itself, and may expect an answer.
     pub(crate) fn is_writable(&self) -> bool {
-        self.lock().link().is_some_and(|(link, _)| link.is_writable(clock::now()))
+        self.lock().session().is_some_and(|(session, _)| session.is_writable(clock::now()))
     }
 
-    /// Somebody waits for a lock: the cores are wanted elsewhere.
-    pub(crate) fn stand_back(&self) {
-        if let Some((link, _)) = self.lock().link() {
-            link.stand_back();
+    /// A lock is contended: its next holder needs the core.
+    pub(crate) fn note_contention(&self) {
+        if let Some((session, _)) = self.lock().session() {
+            session.note_contention();
         }
     }
 
@@ -150,19 +150,19 @@ impl Lane {
         let now = clock::now();
         self.give_up_if_stalled(now);
         let mut state = self.lock();
-        if let Some((link, opening)) = state.link() {
+        if let Some((session, opening)) = state.session() {
             drop(state);
-            return then(Ok(Open { lane: Arc::clone(self), link, opening }));
+            return then(Ok(Open { connection: Arc::clone(self), session, opening }));
         }
         if let Phase::Resting { since, until, why } = &state.phase
             && now < *until
-            && !self.shared.site.was_reached_since(*since)
+            && !self.shared.server.was_reached_since(*since)
         {
             let why = why.clone();
             drop(state);
             return then(Err(why));
         }
-        let stalled = self.shared.site.config.connect_timeout.saturating_mul(STALLED);
+        let stalled = self.shared.server.config.connect_timeout.saturating_mul(STALLED);
         match &mut state.phase {
             Phase::Opening { since, waiting } if now.since(*since) < stalled => waiting.push(Box::new(then)),
             _ => {
@@ -182,13 +182,13 @@ impl Lane {
     /// own does not.
     fn give_up_if_stalled(&self, now: Moment) {
         let mut state = self.lock();
-        let Phase::Open(link) = &state.phase else { return };
-        if !link.is_silent(now, SILENT) || Handle::try_current().is_ok_and(|here| here.id() == link.home) {
+        let Phase::Open(session) = &state.phase else { return };
+        if !session.is_silent(now, SILENT) || Handle::try_current().is_ok_and(|here| here.id() == session.home) {
             return;
         }
-        let Phase::Open(link) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
+        let Phase::Open(session) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         drop(state);
-        link.give_up();
+        session.give_up();
     }
 
     /// Leaves the connection of that opening: the next call connects anew, perhaps to another server.
@@ -208,12 +208,12 @@ impl Lane {
         waiting.push(then);
         state.phase = Phase::Opening { since: now, waiting };
         state.opening += 1;
-        Opening { lane: Arc::clone(self), number: state.opening }
+        Opening { connection: Arc::clone(self), number: state.opening }
     }
 
-    fn opened(self: &Arc<Self>, opening: u64, opened: Result<Link, StoreError>) {
-        let link = match opened {
-            Ok(link) => link,
+    fn opened(self: &Arc<Self>, opening: u64, opened: Result<Session, StoreError>) {
+        let session = match opened {
+            Ok(session) => session,
             Err(why) => {
                 tracing::debug!(error = %why, "a connection could not be opened");
                 let waiting = self.with_opening(opening, |state, waiting| {
@@ -230,13 +230,13 @@ impl Lane {
                 state.opened += u64::from(std::mem::take(&mut is_new));
                 if waiting.is_empty() {
                     state.failures = 0;
-                    state.phase = Phase::Open(link.clone());
+                    state.phase = Phase::Open(session.clone());
                 }
                 waiting
             });
             match waiting {
                 Some(waiting) if !waiting.is_empty() => {
-                    let open = || Open { lane: Arc::clone(self), link: link.clone(), opening };
+                    let open = || Open { connection: Arc::clone(self), session: session.clone(), opening };
                     waiting.into_iter().for_each(|then| then(Ok(open())));
                 }
                 _ => return,
@@ -256,7 +256,7 @@ impl Lane {
     }
 
     fn unsent(&self, why: &str) -> StoreError {
-        let message = format!("nothing was sent to {}: {why}", self.shared.site.config);
+        let message = format!("nothing was sent to {}: {why}", self.shared.server.config);
         StoreError::not_executed(StoreErrorKind::Unavailable, message)
     }
 
@@ -267,9 +267,9 @@ impl Lane {
 
 impl State {
     /// The connection, if it is open, and its number.
-    fn link(&self) -> Option<(Link, u64)> {
+    fn session(&self) -> Option<(Session, u64)> {
         match &self.phase {
-            Phase::Open(link) if !link.is_gone() => Some((link.clone(), self.opening)),
+            Phase::Open(session) if !session.is_gone() => Some((session.clone(), self.opening)),
             _ => None,
         }
     }
@@ -286,7 +286,7 @@ impl Open {
     /// Sends commands; the answers come to the task that reads them.
     pub(crate) fn send(self, commands: &Packed, then: impl FnOnce(Result<Answered, StoreError>) + Send + 'static) {
         let (sent, count) = (clock::now(), commands.count());
-        self.link.start(commands).then(self.answered(sent, count, then));
+        self.session.start(commands).then(self.answered(sent, count, then));
     }
 
     /// Sends what was made of one command, and is under way since `sent`.
@@ -306,19 +306,20 @@ impl Open {
         count: usize,
         then: impl FnOnce(Result<Answered, StoreError>) + Send + 'static,
     ) -> impl FnOnce(Result<Answers, Broken>) + Send + 'static {
-        let Self { lane, link, opening } = self;
-        let run = link.run;
+        let Self { connection, session, opening } = self;
+        let run = session.run;
         move |answers| {
             then(match answers {
                 Ok(answers) if answers.as_slice().len() == count => {
                     Ok(Answered { answers, run, sent, received: clock::now(), opening })
                 }
-                Ok(_) => {
-                    Err(StoreError::unknown(format!("{} answered less than it was asked", lane.shared.site.config)))
-                }
+                Ok(_) => Err(StoreError::unknown(format!(
+                    "{} answered less than it was asked",
+                    connection.shared.server.config
+                ))),
                 Err(error) => {
-                    lane.leave(opening);
-                    Err(cut(&lane.shared.site.config, error))
+                    connection.leave(opening);
+                    Err(cut(&connection.shared.server.config, error))
                 }
             });
         }
@@ -327,57 +328,57 @@ impl Open {
 
 impl Answered {
     /// Leaves the server that gave this answer.
-    pub(crate) fn leave(&self, lane: &Lane) {
-        lane.leave(self.opening);
+    pub(crate) fn leave(&self, connection: &CallConnection) {
+        connection.leave(self.opening);
     }
 }
 
-/// A probe under way. Dropped by whoever lost patience, it leaves the connection.
-struct Doubt<'a> {
+/// A probe under way. Dropped before it is answered, it leaves the connection.
+struct ProbeGuard<'a> {
     open: &'a Open,
     since: Moment,
 }
 
-impl Doubt<'_> {
+impl ProbeGuard<'_> {
     fn settle(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Doubt<'_> {
+impl Drop for ProbeGuard<'_> {
     fn drop(&mut self) {
         if clock::now().since(self.since) > IMPATIENT {
-            self.open.lane.leave(self.open.opening);
+            self.open.connection.leave(self.open.opening);
             // It may never answer: what waits there would keep it open.
-            self.open.link.give_up();
+            self.open.session.give_up();
         }
     }
 }
 
-/// An opening under way. Dropped with its runtime, it leaves the lane closed and those who wait answered.
+/// An opening under way. Dropped with its runtime, it closes the connection and fails the calls that wait.
 struct Opening {
-    lane: Arc<Lane>,
+    connection: Arc<CallConnection>,
     number: u64,
 }
 
 impl Opening {
     async fn open(self) {
-        let site = &self.lane.shared.site;
-        let opened = Link::open(site, None, &Deadline::within(site.config.connect_timeout)).await;
-        self.lane.opened(self.number, opened);
+        let server = &self.connection.shared.server;
+        let opened = Session::open(server, None, &Deadline::within(server.config.connect_timeout)).await;
+        self.connection.opened(self.number, opened);
     }
 }
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.lane.opened(
+        self.connection.opened(
             self.number,
-            Err(self.lane.unsent("the runtime that was to open a connection ended, or lacks I/O or time")),
+            Err(self.connection.unsent("the runtime that was to open a connection ended, or lacks I/O or time")),
         );
     }
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for CallConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phase = match self.lock().phase {
             Phase::Closed => "closed",
@@ -385,6 +386,6 @@ impl fmt::Debug for Lane {
             Phase::Opening { .. } => "opening",
             Phase::Open(_) => "open",
         };
-        f.debug_struct("Lane").field("phase", &phase).finish_non_exhaustive()
+        f.debug_struct("CallConnection").field("phase", &phase).finish_non_exhaustive()
     }
 }

@@ -3,8 +3,8 @@
 //! It has its own runtime and its own connection to the store, so a blocked runtime of the user's loses no lease. It lives as
 //! long as anybody uses the client, and then until the releases are drained, within bounds.
 //!
-//! Should it stand still or die, the [watchdog](super::watchdog) starts it [anew](Driver::revive): another thread with another
-//! runtime and another connection. The old one, if it ever comes round, sees that its turn is over.
+//! If it stalls or dies, the [watchdog](super::watchdog) [replaces](Driver::revive) it by another thread with another runtime and
+//! another connection. The old thread, if it ever goes on, sees that its generation is over, and ends.
 
 use std::future::Future;
 use std::pin::pin;
@@ -24,16 +24,16 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{self, Handle, Mutex, Runtime, thread};
 
 /// What the rest of the driver sees of the renewal thread.
-pub(super) struct Keeper {
+pub(super) struct RenewalThread {
     wheel: Mutex<Wheel<Weak<Cohort>>>,
-    outbox: Mutex<Vec<Posted>>,
-    bell: Arc<Notify>,
+    outbox: Mutex<Vec<OutboxEntry>>,
+    wakeup: Arc<Notify>,
     worker: Worker,
     runtime: Mutex<Handle>,
-    /// Counts the threads so far: all but the last are to end.
-    turn: AtomicU64,
+    /// Numbers the threads: all but the last must end.
+    generation: AtomicU64,
     drain_within: Duration,
-    /// Nanoseconds of the time until which the thread sleeps.
+    /// The time until which the thread sleeps, in nanoseconds.
     asleep_until: AtomicU64,
     finishing: AtomicBool,
 }
@@ -44,28 +44,28 @@ pub(super) struct Timer {
     pub(super) at: Moment,
 }
 
-/// A call for this thread to send, and whose it is.
-pub(super) type Posted = (Arc<Cohort>, Outgoing);
+/// A call for this thread to send, and the cohort it belongs to.
+pub(super) type OutboxEntry = (Arc<Cohort>, Outgoing);
 
-fn due((_, outgoing): &Posted) -> Moment {
+fn due((_, outgoing): &OutboxEntry) -> Moment {
     outgoing.due.unwrap_or(Moment::ZERO)
 }
 
-impl Keeper {
+impl RenewalThread {
     pub(super) fn new(clock: &Clock, drain_within: Duration) -> std::io::Result<(Self, Runtime)> {
-        let (runtime, bell) = (sync::runtime()?, Arc::new(Notify::new()));
-        let keeper = Self {
+        let (runtime, wakeup) = (sync::runtime()?, Arc::new(Notify::new()));
+        let thread = Self {
             wheel: Mutex::new(Wheel::new(clock.now().millis())),
             outbox: Mutex::default(),
-            bell,
+            wakeup,
             worker: clock.worker(),
             runtime: Mutex::new(runtime.handle().clone()),
-            turn: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             drain_within,
             asleep_until: AtomicU64::new(0),
             finishing: AtomicBool::new(false),
         };
-        Ok((keeper, runtime))
+        Ok((thread, runtime))
     }
 
     /// Sets or moves a cohort's timer.
@@ -74,7 +74,7 @@ impl Keeper {
         if let Some(old) = old {
             wheel.cancel(old.key);
         }
-        // Rounded up: a timer that came early would find nothing to do, and not be set again.
+        // Rounded up: a timer that fires early would find nothing to do, and not be set again.
         let key = wheel.schedule(at.nanos().div_ceil(1_000_000), Arc::downgrade(cohort));
         drop(wheel);
         if at.nanos() < self.asleep_until.load(Ordering::Acquire) {
@@ -83,9 +83,9 @@ impl Keeper {
         Timer { key, at }
     }
 
-    /// Hands calls to the renewal thread: what comes together is sent together.
-    pub(super) fn post(&self, posted: impl IntoIterator<Item = Posted>) {
-        lock(&self.outbox).extend(posted);
+    /// Puts calls into the outbox: calls that are put in together are sent together.
+    pub(super) fn post(&self, entries: impl IntoIterator<Item = OutboxEntry>) {
+        lock(&self.outbox).extend(entries);
         self.ring();
     }
 
@@ -98,7 +98,7 @@ impl Keeper {
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let runtime = self.runtime();
         if self.worker.is_virtual() {
-            drop(runtime.spawn(tracked(task, self.worker.clone(), Arc::clone(&self.bell))));
+            drop(runtime.spawn(tracked(task, self.worker.clone(), Arc::clone(&self.wakeup))));
             return self.ring();
         }
         drop(runtime.spawn(task));
@@ -108,41 +108,41 @@ impl Keeper {
         lock(&self.runtime).id() == runtime.id()
     }
 
-    /// How long ago the first timer should have been served, if it was not.
+    /// By how much the first timer is overdue.
     pub(super) fn overdue(&self, now: Moment) -> Duration {
         let next = lock(&self.wheel).next();
         next.map_or(Duration::ZERO, |millis| now.since(Moment::ZERO + Duration::from_millis(millis)))
     }
 
-    /// Nobody uses the client any more: drain and end.
+    /// The client has no users left: drain the releases and end.
     pub(super) fn finish(&self) {
         self.finishing.store(true, Ordering::Release);
         self.ring();
     }
 
-    fn is_turn(&self, turn: u64) -> bool {
-        self.turn.load(Ordering::Acquire) == turn
+    fn is_current(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation
     }
 
     pub(super) fn ring(&self) {
         self.worker.rouse();
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// Takes out the calls that are due.
-    fn take_due(&self, now: Moment) -> Vec<Posted> {
-        lock(&self.outbox).extract_if(.., |posted| due(posted) <= now).collect()
+    fn take_due(&self, now: Moment) -> Vec<OutboxEntry> {
+        lock(&self.outbox).extract_if(.., |entry| due(entry) <= now).collect()
     }
 
-    /// The next cohort whose timer is due. One at a time: should this thread stand still, the others are found by its successor.
+    /// The next cohort whose timer is due. One at a time: if this thread stalls, its successor finds the others.
     fn next_due(&self, now: Moment) -> Option<Arc<Cohort>> {
         let mut wheel = lock(&self.wheel);
         std::iter::from_fn(|| wheel.poll(now.millis())).find_map(|cohort| cohort.upgrade())
     }
 
-    /// Sleeps until the next timer, until a call is due, or until the bell rings.
+    /// Sleeps until the next timer, until a call is due, or until it is woken.
     async fn sleep(&self, clock: &Clock, at_most: Duration) {
-        // Announced before the wheel is read: a timer set in between rings the bell.
+        // Announced before the wheel is read: a timer set in between wakes this thread.
         self.asleep_until.store(u64::MAX, Ordering::Release);
         let timer = lock(&self.wheel).next();
         let timer = timer.map_or(Moment::FAR, |millis| Moment::ZERO + Duration::from_millis(millis));
@@ -156,17 +156,17 @@ impl Keeper {
             return;
         }
         if call < Moment::FAR {
-            // To the tenth of a millisecond, where a nap may take two more.
-            let _ = first(pin!(self.bell.notified()), pin!(clock.sleep_until(until))).await;
+            // Precise to 0.1 ms; a nap may take 2 ms longer.
+            let _ = first(pin!(self.wakeup.notified()), pin!(clock.sleep_until(until))).await;
         } else if timer < Moment::FAR {
-            let _ = first(pin!(self.bell.notified()), pin!(clock.nap_until(timer, at_most))).await;
+            let _ = first(pin!(self.wakeup.notified()), pin!(clock.nap_until(timer, at_most))).await;
         } else {
-            self.bell.notified().await;
+            self.wakeup.notified().await;
         }
     }
 }
 
-/// The runtime of a thread that may fail to start, and whose caller may be inside a runtime of its own.
+/// The runtime of a thread that may fail to start. It must not be dropped in place: the caller may be inside another runtime.
 struct Unstarted(Option<Runtime>);
 
 impl Drop for Unstarted {
@@ -177,76 +177,77 @@ impl Drop for Unstarted {
     }
 }
 
-/// Starts the renewal thread of a driver, for its turn: until that has begun it waits.
-pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, turn: u64) -> std::io::Result<()> {
+/// Starts a renewal thread. It waits until its generation is the current one.
+pub(super) fn spawn(driver: Arc<Driver>, runtime: Runtime, generation: u64) -> std::io::Result<()> {
     let mut unstarted = Unstarted(Some(runtime));
     let body = move || {
         if let Some(runtime) = unstarted.0.take() {
-            runtime.block_on(keep(driver, turn));
+            runtime.block_on(run(driver, generation));
         }
     };
-    thread::Builder::new().name("bandog-keeper".into()).spawn(body).map(drop)
+    thread::Builder::new().name("bandog-renewals".into()).spawn(body).map(drop)
 }
 
-async fn keep(driver: Arc<Driver>, turn: u64) {
+async fn run(driver: Arc<Driver>, generation: u64) {
     let mut end = None;
-    while driver.keeper.turn.load(Ordering::Acquire) < turn {
-        driver.keeper.bell.notified().await;
+    while driver.renewal_thread.generation.load(Ordering::Acquire) < generation {
+        driver.renewal_thread.wakeup.notified().await;
     }
-    while driver.keeper.is_turn(turn) {
-        driver.keeper.worker.attend();
+    while driver.renewal_thread.is_current(generation) {
+        driver.renewal_thread.worker.attend();
         let now = driver.clock.now();
-        while let Some(cohort) = driver.keeper.next_due(now) {
+        while let Some(cohort) = driver.renewal_thread.next_due(now) {
             shield("the timer of a lock", || driver.wake(&cohort));
         }
-        if !driver.keeper.is_turn(turn) {
+        if !driver.renewal_thread.is_current(generation) {
             break;
         }
         shield("sending renewals", || driver.flush());
-        // Tasks of this thread come first: they may have more for it to do.
+        // Tasks of this runtime run first: they may put more into the outbox.
         tokio::task::yield_now().await;
-        if driver.keeper.finishing.load(Ordering::Acquire) {
-            let end = *end.get_or_insert(now + driver.keeper.drain_within);
+        if driver.renewal_thread.finishing.load(Ordering::Acquire) {
+            let end = *end.get_or_insert(now + driver.renewal_thread.drain_within);
             if driver.janitor.stats().pending == 0 || now >= end {
-                return driver.keeper.worker.retire();
+                return driver.renewal_thread.worker.retire();
             }
             let drained = async { driver.janitor.drained(&driver.clock, end).await.unwrap_or_default() };
-            let asleep = pin!(driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period));
+            let asleep = pin!(driver.renewal_thread.sleep(&driver.clock, driver.defaults.options.watchdog_period));
             let _ = first(asleep, pin!(drained)).await;
         } else {
-            driver.keeper.sleep(&driver.clock, driver.defaults.options.watchdog_period).await;
+            driver.renewal_thread.sleep(&driver.clock, driver.defaults.options.watchdog_period).await;
         }
     }
-    // What woke this one was meant for its successor.
-    driver.keeper.bell.notify_one();
+    // This thread may have taken a wake-up that was meant for its successor.
+    driver.renewal_thread.wakeup.notify_one();
 }
 
 impl Driver {
-    /// The renewal thread stands still or is dead: another takes over, and catches up.
+    /// Replaces a renewal thread that stalls or is dead.
     pub(super) fn revive(self: &Arc<Self>) -> std::io::Result<()> {
         let runtime = sync::runtime()?;
-        let (handle, turn) = (runtime.handle().clone(), self.keeper.turn.load(Ordering::Acquire) + 1);
-        // Before the old one's turn ends: it may only have been slow, and is better than none.
-        spawn(Arc::clone(self), runtime, turn)?;
-        // The old thread may hold up what uses its connection.
-        *lock(&self.renewals) = self.store.connection();
-        *lock(&self.keeper.runtime) = handle;
-        self.keeper.turn.store(turn, Ordering::Release);
-        self.keeper.ring();
+        let (handle, generation) =
+            (runtime.handle().clone(), self.renewal_thread.generation.load(Ordering::Acquire) + 1);
+        // Started before the old thread's generation ends: if the start fails, a slow thread is better than none.
+        spawn(Arc::clone(self), runtime, generation)?;
+        // The old thread may block its connection.
+        *lock(&self.renewal_store) = self.store.connection();
+        *lock(&self.renewal_thread.runtime) = handle;
+        self.renewal_thread.generation.store(generation, Ordering::Release);
+        self.renewal_thread.ring();
         Ok(())
     }
 
-    /// Sends everything in the outbox that is due together, without waiting for the answers.
+    /// Sends all calls of the outbox that are due in one batch, without waiting for the answers.
     fn flush(&self) {
-        let mut posted = self.keeper.take_due(self.clock.now());
-        posted.retain(|(cohort, outgoing)| is_wanted(cohort, outgoing));
-        if !posted.is_empty() {
-            self.submit(&self.renewals(), posted.into_iter().map(|(_, outgoing)| outgoing.call).collect());
+        let mut entries = self.renewal_thread.take_due(self.clock.now());
+        entries.retain(|(cohort, outgoing)| is_wanted(cohort, outgoing));
+        if !entries.is_empty() {
+            self.submit(&self.renewal_store(), entries.into_iter().map(|(_, outgoing)| outgoing.call).collect());
         }
     }
 }
 
-/// Whether a call is still to be sent: it may have been given up, and what it was for may be over if it was kept.
+/// Whether a call must still be sent: it may have timed out, and a call that was held back may have lost its purpose.
 fn is_wanted(cohort: &Cohort, outgoing: &Outgoing) -> bool {
     let mut state = cohort.lock();
     let Some(context) = state.calls.context(outgoing.id).cloned() else { return false };

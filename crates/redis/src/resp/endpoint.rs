@@ -1,5 +1,5 @@
-//! The way to a server: where it is, and how to be let in. Made from a [configuration](crate::RedisConfig) once, and opened for
-//! every connection.
+//! The address of a server, and the login for it. Made from a [configuration](crate::RedisConfig) once, and opened for every
+//! connection.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -13,15 +13,15 @@ use tokio::net::{TcpStream, UnixStream, lookup_host};
 use crate::config::{Address, Secret};
 use crate::value::Value;
 
-use super::driver::Ear;
+use super::driver::PushHandler;
 use super::slot::Pending;
 use super::socket::{Stream, prepare};
 use super::tls::{Files, Tls};
-use super::{Broken, Command, Deadline, Packed, Step, Unopened, Wire};
+use super::{Broken, Command, Deadline, Packed, RespConnection, Step, Unopened};
 
-/// Where a server is, and how to be let in.
+/// The address of a server, and the login.
 #[derive(Clone)]
-pub(crate) struct Route {
+pub(crate) struct Endpoint {
     address: Address,
     user: Option<String>,
     password: Option<Secret>,
@@ -30,7 +30,7 @@ pub(crate) struct Route {
     tls: Option<Tls>,
 }
 
-impl Route {
+impl Endpoint {
     pub(crate) fn new(address: Address) -> Self {
         Self { address, user: None, password: None, db: 0, nodelay: true, tls: None }
     }
@@ -45,7 +45,7 @@ impl Route {
         self
     }
 
-    /// An error says what is wrong with the certificates, or the name that they are to be for.
+    /// The error says what is wrong with the certificates, or with the host name.
     pub(crate) fn certificates(mut self, files: Files) -> Result<Self, String> {
         if let Address::Tls(host, _) = &self.address {
             self.tls = Some(Tls::new(host, files)?);
@@ -54,18 +54,22 @@ impl Route {
     }
 
     /// Opens a connection on the current runtime and logs in, before the deadline.
-    pub(crate) async fn open(&self, ear: Option<Ear>, deadline: &Deadline) -> Result<Wire, Unopened> {
-        let name = if ear.is_some() { "bandog-news" } else { "bandog" };
-        let (wire, driver) = Wire::new(self.connect(deadline).await?, ear);
-        let greeted = wire.send(&self.hello(name));
-        let selected = self.select().map(|select| wire.send(&select));
-        // Only now: a server that turns us away says so unasked, and that is to be heard as an answer.
+    pub(crate) async fn open(
+        &self,
+        handler: Option<PushHandler>,
+        deadline: &Deadline,
+    ) -> Result<RespConnection, Unopened> {
+        let name = if handler.is_some() { "bandog-news" } else { "bandog" };
+        let (connection, driver) = RespConnection::new(self.connect(deadline).await?, handler);
+        let greeted = connection.send(&self.hello(name));
+        let selected = self.select().map(|select| connection.send(&select));
+        // Spawned after HELLO was queued: a server that rejects the connection sends an error unasked, which must match HELLO.
         drop(tokio::spawn(driver));
         deadline.step(Step::Hello, welcomed(greeted, |text| self.unwelcome(text))).await?;
         if let Some(selected) = selected {
             deadline.step(Step::Select, welcomed(selected, |text| self.unwelcome(text))).await?;
         }
-        Ok(wire)
+        Ok(connection)
     }
 
     async fn connect(&self, deadline: &Deadline) -> Result<Stream, Unopened> {
@@ -90,7 +94,7 @@ impl Route {
         }
     }
 
-    /// To whichever of the host's addresses answers first.
+    /// Connects to the address of the host that answers first.
     async fn connect_tcp(&self, host: &str, port: u16) -> Result<TcpStream, Broken> {
         let connect = |address: SocketAddr| -> Connecting { Box::pin(TcpStream::connect(address)) };
         let stream = first(lookup_host((host, port)).await?.map(connect).collect()).await?;
@@ -158,8 +162,8 @@ async fn first(mut connecting: Vec<Connecting>) -> io::Result<TcpStream> {
 }
 
 // The password and the certificates stay out of it.
-impl fmt::Debug for Route {
+impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Route").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Endpoint").field("address", &self.address).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
-//! The task of a connection: it reads, gives answers to those in the line, tells the ear, and writes what callers left to it.
+//! The task of a connection: it reads, gives answers to those in the line, tells the handler, and writes what callers left to it.
 //! Before it sleeps it may look for an answer for a moment ([`awake`](super::awake)).
 //!
-//! It runs on the runtime that opened the connection. When it ends, also with that runtime or by a panic of an ear, all who
+//! It runs on the runtime that opened the connection. When it ends, also with that runtime or by a panic of a handler, all who
 //! wait are told, and nothing more is sent but what a caller is just writing: all they hear is that nobody knows.
 
 use std::future::Future;
@@ -14,10 +14,10 @@ use crate::clock;
 use crate::value::Value;
 
 use super::Broken;
-use super::bundle::untie;
+use super::batch::split_answer;
+use super::connection::{Shared, empty};
 use super::flood::Flood;
 use super::reply::{LARGEST, Parser, TOO_LARGE, Told};
-use super::shared::{Shared, empty};
 use super::slot::{Notify, Slot};
 use super::socket::{Stream, Window};
 
@@ -32,16 +32,16 @@ pub(crate) enum Heard {
     Gone,
 }
 
-/// How often it looks for an answer before it lets others run; a few microseconds.
-const LOOKS: usize = 8;
+/// How often an awake driver reads before it yields: a few microseconds.
+const READS_PER_POLL: usize = 8;
 
-/// What is done with it, and whether anybody has a use for it.
-pub(crate) type Ear = Box<dyn Fn(Heard) -> bool + Send + Sync>;
+/// Handles a push. Returns whether anybody wanted it.
+pub(crate) type PushHandler = Box<dyn Fn(Heard) -> bool + Send + Sync>;
 
 pub(super) struct Driver {
     stream: Stream,
     shared: Arc<Shared>,
-    ear: Option<Ear>,
+    handler: Option<PushHandler>,
     parser: Parser,
     read: Window,
     /// Bytes that were taken to be written, and how many of them were.
@@ -60,11 +60,11 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(stream: Stream, shared: Arc<Shared>, ear: Option<Ear>) -> Self {
+    pub(super) fn new(stream: Stream, shared: Arc<Shared>, handler: Option<PushHandler>) -> Self {
         Self {
             stream,
             shared,
-            ear,
+            handler,
             parser: Parser::default(),
             read: Window::default(),
             taken: Vec::new(),
@@ -165,9 +165,9 @@ impl Driver {
         }
     }
 
-    /// Some looks in a row: for each turn of this task its runtime may wake another thread to see what else there is to run.
+    /// Reads several times: on each poll of this task the runtime may wake another thread to look for work.
     fn look(&mut self) -> Poll<io::Result<usize>> {
-        for _ in 0..LOOKS {
+        for _ in 0..READS_PER_POLL {
             match self.read.try_fill(&self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 filled => return Poll::Ready(filled),
@@ -203,7 +203,7 @@ impl Driver {
         items.remove(0);
         // In the order in which they came.
         self.answer()?;
-        let is_wanted = self.ear.as_ref().is_some_and(|ear| ear(tell(items)));
+        let is_wanted = self.handler.as_ref().is_some_and(|handler| handler(tell(items)));
         if is_wanted { Ok(()) } else { self.unwanted() }
     }
 
@@ -235,9 +235,10 @@ impl Driver {
                 trouble = Err(TOO_LARGE);
                 break;
             }
-            if place.tied > 1 {
-                let count = place.tied;
-                self.given.extend(untie(value, count).into_iter().filter_map(|value| Some((state.leave()?, value))));
+            if place.batched > 1 {
+                let count = place.batched;
+                self.given
+                    .extend(split_answer(value, count).into_iter().filter_map(|value| Some((state.leave()?, value))));
                 continue;
             }
             place.left -= 1;
@@ -262,9 +263,9 @@ impl Driver {
         }
         let line = self.shared.end();
         line.into_iter().filter_map(|place| place.slot.fail(broken)).for_each(Notify::notify);
-        if let Some(ear) = self.ear.take() {
+        if let Some(handler) = self.handler.take() {
             // It has a use for this, if its owner is still there.
-            let _ = ear(Heard::Gone);
+            let _ = handler(Heard::Gone);
         }
     }
 }

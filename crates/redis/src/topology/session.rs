@@ -1,6 +1,6 @@
-//! One open connection and what was learned about its server. Lanes send through it, the inbox listens at it.
+//! One open connection and what was learned about its server. Calls are sent through it, and the inbox listens on it.
 //!
-//! The [wire](crate::wire) beneath runs on the runtime that opened it; a link knows when that, or the server, is gone.
+//! The [connection](crate::resp) beneath runs on the runtime that opened it; a session knows when that, or the server, is gone.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,17 +11,19 @@ use tokio::runtime::{Handle, Id};
 
 use crate::clock;
 use crate::keys::Echo;
+use crate::resp::{
+    Batchable, Broken, Command, Deadline, Endpoint, Flush, Packed, Pending, PushHandler, RespConnection, Step, Unopened,
+};
 use crate::script::Script;
-use crate::store::Site;
+use crate::store::Server;
 use crate::value::Value;
-use crate::wire::{Broken, Command, Deadline, Ear, Haste, Loose, Packed, Pending, Route, Step, Unopened, Wire};
 
 use super::checks::{Facts, random};
 use super::classify::unreached;
 
 #[derive(Clone)]
-pub(crate) struct Link {
-    wire: Wire,
+pub(crate) struct Session {
+    connection: RespConnection,
     pub(crate) run: RunId,
     /// The runtime that drives it.
     pub(crate) home: Id,
@@ -29,54 +31,62 @@ pub(crate) struct Link {
     pub(crate) echo: Option<Echo>,
 }
 
-impl Link {
-    /// Opens a connection on the current runtime, checks the server, and teaches it the scripts, if none of the site did so in this life of
-    /// it. With an ear it is only listened to. Every step of it is done before the deadline, or the error names it.
-    pub(crate) async fn open(site: &Site, ear: Option<Ear>, deadline: &Deadline) -> Result<Self, StoreError> {
+impl Session {
+    /// Opens a connection on the current runtime, checks the server, and teaches it the scripts, if no connection of
+    /// the store did so in its present run. With a handler it only listens. A step that misses the deadline is named in the error.
+    pub(crate) async fn open(
+        server: &Server,
+        handler: Option<PushHandler>,
+        deadline: &Deadline,
+    ) -> Result<Self, StoreError> {
         // Whatever the server refused: nobody's operation was sent yet.
-        let greeted = Self::greet(site, ear, deadline).await;
+        let greeted = Self::greet(server, handler, deadline).await;
         greeted.map_err(|error| StoreError { outcome: Outcome::NotExecuted, ..error })
     }
 
     /// Opens a connection and logs in, and asks nothing about the server.
-    pub(crate) async fn plain(route: &Route, ear: Option<Ear>, deadline: &Deadline) -> Result<Self, Unopened> {
-        let wire = route.open(ear, deadline).await?;
-        Ok(Self { wire, run: RunId::default(), home: Handle::current().id(), echo: None })
+    pub(crate) async fn plain(
+        endpoint: &Endpoint,
+        handler: Option<PushHandler>,
+        deadline: &Deadline,
+    ) -> Result<Self, Unopened> {
+        let connection = endpoint.open(handler, deadline).await?;
+        Ok(Self { connection, run: RunId::default(), home: Handle::current().id(), echo: None })
     }
 
-    async fn greet(site: &Site, ear: Option<Ear>, deadline: &Deadline) -> Result<Self, StoreError> {
-        let failed = |error| unreached(&site.config, error);
+    async fn greet(server: &Server, handler: Option<PushHandler>, deadline: &Deadline) -> Result<Self, StoreError> {
+        let failed = |error| unreached(&server.config, error);
         // Who only listens calls no script.
-        let calls = ear.is_none();
+        let calls = handler.is_none();
         let echo = calls.then(|| Echo::from_bits(random()));
-        let mut link = Self::plain(&site.route, ear, deadline).await.map_err(failed)?;
-        let subscribed = echo.map(|echo| link.start(&subscribe(site.codec.keys().echo(echo)).into()));
+        let mut session = Self::plain(&server.endpoint, handler, deadline).await.map_err(failed)?;
+        let subscribed = echo.map(|echo| session.start(&subscribe(server.codec.keys().echo(echo)).into()));
         let sent = clock::now();
-        let questions = link.start(&Facts::questions().into_iter().collect());
+        let questions = session.start(&Facts::questions().into_iter().collect());
         // The first does not wait until it knows the server: it would have to teach it anyhow.
-        let lesson = (calls && !site.has_taught()).then(|| link.teach());
+        let lesson = (calls && !server.has_taught()).then(|| session.teach());
         let told = deadline.step(Step::Questions, questions).await.map_err(failed)?;
-        let facts = Facts::read(&site.config, &told.list())?;
-        site.clock.begin(facts.run, facts.time, sent, clock::now());
-        if let Some(risk) = facts.judge(&site.config)? {
-            site.warn(&risk);
+        let facts = Facts::read(&server.config, &told.list())?;
+        server.clock.begin(facts.run, facts.time, sent, clock::now());
+        if let Some(risk) = facts.judge(&server.config)? {
+            server.warn(&risk);
         }
-        let is_new = || calls && !site.has_taught_in(facts.run);
-        if let Some(lesson) = lesson.or_else(|| is_new().then(|| link.teach())) {
+        let is_new = || calls && !server.has_taught_in(facts.run);
+        if let Some(lesson) = lesson.or_else(|| is_new().then(|| session.teach())) {
             let answers = deadline.step(Step::Scripts, lesson).await.map_err(failed)?.list();
             if let Some(Value::Error(text)) = answers.iter().find(|answer| matches!(answer, Value::Error(_))) {
-                return Err(super::refused(&site.config, None, text));
+                return Err(super::refused(&server.config, None, text));
             }
-            site.note_taught(facts.run);
+            server.note_taught(facts.run);
         }
         if let Some(subscribed) = subscribed {
             let answered = deadline.step(Step::Subscribe, subscribed).await.map_err(failed)?;
             let is_refused = matches!(answered.one(), Value::Error(_));
-            link.echo = echo.filter(|_| !is_refused);
+            session.echo = echo.filter(|_| !is_refused);
         }
-        link.run = facts.run;
-        site.note_reached(clock::now());
-        Ok(link)
+        session.run = facts.run;
+        server.note_reached(clock::now());
+        Ok(session)
     }
 
     /// Sends all scripts: 290 kilobytes, once for each life of a server and not for each connection. Were they forgotten, calls take theirs
@@ -87,42 +97,42 @@ impl Link {
 
     /// Whether nothing can be sent any more. What was sent before may have been executed.
     pub(crate) fn is_gone(&self) -> bool {
-        self.wire.is_gone()
+        self.connection.is_gone()
     }
 
     /// Gives the connection up: whoever waits for an answer hears that there will be none.
     pub(crate) fn give_up(&self) {
-        self.wire.give_up();
+        self.connection.give_up();
     }
 
     /// Whether answers have been owed for so long without any having come.
     pub(crate) fn is_silent(&self, now: Moment, limit: Duration) -> bool {
-        self.wire.is_silent(now, limit)
+        self.connection.is_silent(now, limit)
     }
 
     /// Whether whoever sends at once writes to the socket itself, and may expect an answer.
     pub(crate) fn is_writable(&self, now: Moment) -> bool {
-        self.wire.is_writable(now)
+        self.connection.is_writable(now)
     }
 
     /// Sends commands behind all that were handed in before; they are sent even if the answers are not waited for.
     pub(crate) fn start(&self, commands: &Packed) -> Pending {
-        self.wire.send(commands)
+        self.connection.send(commands)
     }
 
     /// The same for one command, which is written where it is sent from.
-    pub(crate) fn start_one(&self, haste: Haste, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.wire.send_one(haste, write)
+    pub(crate) fn start_one(&self, flush: Flush, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.connection.send_one(flush, write)
     }
 
     /// The same for one that may reach the server in one call with others.
-    pub(crate) fn start_loose(&self, loose: &Loose, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
-        self.wire.send_loose(loose, write)
+    pub(crate) fn start_batchable(&self, batchable: &Batchable, write: impl FnOnce(&mut Vec<u8>)) -> Pending {
+        self.connection.send_batchable(batchable, write)
     }
 
-    /// Somebody waits for a lock: the cores are wanted elsewhere.
-    pub(crate) fn stand_back(&self) {
-        self.wire.stand_back();
+    /// A lock is contended: its next holder needs the core.
+    pub(crate) fn note_contention(&self) {
+        self.connection.note_contention();
     }
 
     /// Asks for nothing but an answer.
@@ -150,9 +160,9 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("run", &self.run).field("gone", &self.is_gone()).finish_non_exhaustive()
+        f.debug_struct("Session").field("run", &self.run).field("gone", &self.is_gone()).finish_non_exhaustive()
     }
 }
 

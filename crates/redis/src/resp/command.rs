@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_afterwards_reads_the_same() {
+    fn frame_counted_afterwards_has_the_same_bytes() {
         for length in [0, 1, 9, 10, 99, 100, 255, 256, 70_000] {
             let argument = vec![b'x'; length];
             let (mut known, mut counted) = (b"before".to_vec(), b"before".to_vec());

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::config::Address;
+use crate::resp::{Broken, Command, Deadline, Endpoint, Heard, Packed};
 use crate::value::Value;
-use crate::wire::{Broken, Command, Deadline, Heard, Packed, Route};
 
 use super::{MUCH, command, ends, listening, number, on_a_runtime, words};
 
@@ -21,8 +21,9 @@ fn at_the_end_all_are_told_and_nothing_more_is_sent() {
     for ending in ["", ":1\r\nHTTP/1.1 400 Bad Request\r\n", ":1\r\n:2", ":1\r\n$-7\r\n"] {
         on_a_runtime(async {
             let (told, heard) = channel();
-            let (wire, mut far) = ends(Some(Box::new(move |heard| told.send(format!("{heard:?}")).is_ok()))).await;
-            let (first, second) = (wire.send(&command("A")), wire.send(&command("B")));
+            let (connection, mut far) =
+                ends(Some(Box::new(move |heard| told.send(format!("{heard:?}")).is_ok()))).await;
+            let (first, second) = (connection.send(&command("A")), connection.send(&command("B")));
             assert_eq!(words(&mut far, 2).await, ["A", "B"]);
             far.write_all(ending.as_bytes()).await.unwrap();
             drop(far);
@@ -34,8 +35,8 @@ fn at_the_end_all_are_told_and_nothing_more_is_sent() {
             let is_garbage = ending.contains("HTTP") || ending.contains('$');
             assert_eq!(matches!(broken, Broken::Garbage(_)), is_garbage, "{ending:?}: {broken}");
             assert!(!matches!(broken, Broken::Unsent), "it was sent");
-            assert!(wire.is_gone());
-            assert!(matches!(wire.send(&command("C")).await, Err(Broken::Unsent)), "nothing was sent");
+            assert!(connection.is_gone());
+            assert!(matches!(connection.send(&command("C")).await, Err(Broken::Unsent)), "nothing was sent");
             assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["Gone"], "{ending:?}");
         });
     }
@@ -45,23 +46,23 @@ fn at_the_end_all_are_told_and_nothing_more_is_sent() {
 fn an_answer_to_nothing_ends_it() {
     for told in ["-ERR max number of clients reached\r\n", "+HELLO\r\n"] {
         on_a_runtime(async {
-            let (wire, mut far) = ends(None).await;
+            let (connection, mut far) = ends(None).await;
             far.write_all(told.as_bytes()).await.unwrap();
-            while !wire.is_gone() {
+            while !connection.is_gone() {
                 tokio::task::yield_now().await;
             }
-            assert!(matches!(wire.send(&command("A")).await, Err(Broken::Unsent)));
+            assert!(matches!(connection.send(&command("A")).await, Err(Broken::Unsent)));
         });
     }
 }
 
 #[test]
-fn it_ends_when_nobody_sends_or_waits() {
+fn connection_ends_without_senders_and_waiters() {
     on_a_runtime(async {
-        let (ear, heard) = listening();
-        let (wire, mut far) = ends(ear).await;
-        let (other, pending) = (wire.clone(), wire.send(&command("A")));
-        drop(wire);
+        let (handler, heard) = listening();
+        let (connection, mut far) = ends(handler).await;
+        let (other, pending) = (connection.clone(), connection.send(&command("A")));
+        drop(connection);
         assert_eq!(words(&mut far, 1).await, ["A"]);
         drop(other);
         tokio::task::yield_now().await;
@@ -74,12 +75,12 @@ fn it_ends_when_nobody_sends_or_waits() {
 }
 
 #[test]
-fn it_ends_unanswered_when_nobody_waits_once_all_is_written() {
+fn connection_without_waiters_ends_once_all_is_written() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
+        let (connection, mut far) = ends(None).await;
         let much: Packed = Command::new("MUCH").arg(vec![b'x'; MUCH]).into();
-        drop(wire.send(&much));
-        drop(wire);
+        drop(connection.send(&much));
+        drop(connection);
         let mut bytes = Vec::new();
         far.read_to_end(&mut bytes).await.unwrap();
         assert!(bytes == much.bytes, "{} of {} bytes", bytes.len(), much.bytes.len());
@@ -91,8 +92,8 @@ fn an_opening_that_is_given_up_leaves_nothing() {
     on_a_runtime(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let route = Route::new(Address::Tcp(address.ip().to_string(), address.port())).login(None, None, 3);
-        let mut opening = Box::pin(async { route.open(None, &Deadline::within(Duration::from_secs(60))).await });
+        let endpoint = Endpoint::new(Address::Tcp(address.ip().to_string(), address.port())).login(None, None, 3);
+        let mut opening = Box::pin(async { endpoint.open(None, &Deadline::within(Duration::from_secs(60))).await });
         let (mut far, mut bytes) = (None, Vec::new());
         while bytes.is_empty() {
             assert!(opening.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -111,36 +112,36 @@ fn an_opening_that_is_given_up_leaves_nothing() {
 }
 
 #[test]
-fn it_ends_with_its_runtime() {
+fn connection_ends_with_its_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (ear, heard) = listening();
-    let (wire, far, pending) = runtime.block_on(async {
-        let (wire, mut far) = ends(ear).await;
-        let pending = wire.send(&command("A"));
+    let (handler, heard) = listening();
+    let (connection, far, pending) = runtime.block_on(async {
+        let (connection, mut far) = ends(handler).await;
+        let pending = connection.send(&command("A"));
         assert_eq!(words(&mut far, 1).await, ["A"]);
-        (wire, far, pending)
+        (connection, far, pending)
     });
     drop((far, runtime));
     assert!(matches!(heard.try_iter().collect::<Vec<_>>()[..], [Heard::Gone]));
-    assert!(wire.is_gone());
+    assert!(connection.is_gone());
     on_a_runtime(async move {
         assert!(matches!(pending.await, Err(Broken::Io(_))), "it was sent");
-        assert!(matches!(wire.send(&command("B")).await, Err(Broken::Unsent)));
+        assert!(matches!(connection.send(&command("B")).await, Err(Broken::Unsent)));
     });
 }
 
 #[test]
 fn an_ear_that_panics_ends_it() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(Some(Box::new(|heard| {
+        let (connection, mut far) = ends(Some(Box::new(|heard| {
             assert!(matches!(heard, Heard::Gone), "as it should");
             true
         })))
         .await;
-        let pending = wire.send(&command("A"));
+        let pending = connection.send(&command("A"));
         far.write_all(b">3\r\n+message\r\n+a\r\n+b\r\n:1\r\n").await.unwrap();
         assert!(pending.await.is_err());
-        assert!(wire.is_gone());
+        assert!(connection.is_gone());
     });
 }
 

@@ -1,4 +1,4 @@
-//! Where a connection that listens puts what it hears: news go to their receiver at once, on the thread that read them.
+//! The push handler of a connection that listens: it hands news to their receiver at once, on the thread that read them.
 //!
 //! The [listener](super::listener) makes one per connection. It holds no lock while it delivers.
 
@@ -11,15 +11,15 @@ use bandog_core::time::RunId;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Event;
-use super::hall::Hall;
+use super::subscriptions::Subscriptions;
 use crate::clock;
-use crate::store::Site;
+use crate::resp::Heard;
+use crate::store::Server;
 use crate::value::{Value, Wrong};
-use crate::wire::Heard;
 
-pub(super) struct Ear {
-    pub(super) site: Arc<Site>,
-    pub(super) hall: Hall,
+pub(super) struct InboxHandler {
+    pub(super) server: Arc<Server>,
+    pub(super) subscriptions: Subscriptions,
     pub(super) events: UnboundedSender<Event>,
     pub(super) connection: u64,
     /// The run of the server at the other end, known before anything is subscribed.
@@ -28,8 +28,8 @@ pub(super) struct Ear {
     pub(super) warned: AtomicBool,
 }
 
-impl Ear {
-    /// Whether anybody has a use for it.
+impl InboxHandler {
+    /// Returns whether anybody wanted it.
     pub(super) fn hear(&self, heard: Heard) -> bool {
         match heard {
             Heard::Gone => {
@@ -47,10 +47,10 @@ impl Ear {
             // It was to wake this thread, and has.
             return false;
         }
-        let inbox = self.site.codec.keys().inbox(channel);
-        let receiver = inbox.and_then(|inbox| self.hall.lock().receiver(self.connection, inbox));
+        let inbox = self.server.codec.keys().inbox(channel);
+        let receiver = inbox.and_then(|inbox| self.subscriptions.lock().receiver(self.connection, inbox));
         let Some(receiver) = receiver else { return false };
-        match self.site.codec.push(self.run.get().copied().unwrap_or(RunId::UNKNOWN), payload) {
+        match self.server.codec.push(self.run.get().copied().unwrap_or(RunId::UNKNOWN), payload) {
             Ok(push) => receiver.deliver(self.doubted(push)),
             Err(wrong) => {
                 match wrong {
@@ -66,7 +66,7 @@ impl Ear {
     /// A token that the server cannot have minted would make a resource refuse everybody after.
     fn doubted(&self, push: Push) -> Push {
         match push.news {
-            News::Granted { stamp, .. } if !self.site.clock.may_have_minted(stamp, clock::now()) => {
+            News::Granted { stamp, .. } if !self.server.clock.may_have_minted(stamp, clock::now()) => {
                 Push { run: RunId::UNKNOWN, ..push }
             }
             _ => push,
@@ -75,7 +75,7 @@ impl Ear {
 
     fn warn_once(&self, wrong: &Wrong) {
         if !self.warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(store = %self.site.config, "{wrong}; heartbeats find out what it said");
+            tracing::warn!(store = %self.server.config, "{wrong}; heartbeats find out what it said");
         }
     }
 
@@ -86,7 +86,7 @@ impl Ear {
 }
 
 // A receiver that panics takes the connection with it.
-impl Drop for Ear {
+impl Drop for InboxHandler {
     fn drop(&mut self) {
         self.cut();
     }

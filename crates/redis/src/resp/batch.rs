@@ -1,14 +1,14 @@
-//! Commands of many callers that reach the server as one (decision 0022).
+//! Commands of many callers that are sent as one call (decision 0022).
 //!
-//! The [wire](super::shared) puts a [loose](Loose) command into its buffer like every other, and notes here where it stands. Before
-//! the buffer is written, or something is put behind them that is not loose, those that stand in a row are tied: rewritten as one call
-//! of the script that does many. Its answer has something for each caller, which says what it would have heard alone, or nothing: then
-//! the server has done nothing for it, and it is to be sent by itself.
+//! The [connection](super::connection) writes a [batchable](Batchable) command into its buffer like every other, and notes its position here. Before the
+//! buffer is written, or another command is put behind them, adjacent batchable commands are merged: rewritten as one call of the script
+//! for many. The answer has a part for each caller: its own answer, or nothing. Nothing means that the server did nothing for it, and
+//! that it must be sent alone.
 //!
 //! # Invariants
-//! - Tied or not, commands keep their order; no key stands twice in one bundle.
+//! - Batched or not, commands keep their order; no key is twice in one batch.
 //! - A command that stands alone goes out as it is.
-//! - While locks are contended nothing is tied: most of it would have to be sent again.
+//! - While locks are contended nothing is batched: most of it would have to be sent again.
 
 use std::ops::Range;
 
@@ -16,14 +16,14 @@ use crate::value::Value;
 
 use super::awake::CONTENDED;
 use super::command::{Frame, argument, counted};
-use super::shared::empty;
+use super::connection::empty;
 
-/// So many at most: the server does nothing else meanwhile, for a fifth of a millisecond.
+/// The largest batch: it blocks the server for a fifth of a millisecond.
 pub(super) const MOST: usize = 32;
 
-/// What a call for many needs to know of a call for one, `EVALSHA digest 1 key numbers body`.
+/// How a call for one, which becomes part of a call for many, is written: `EVALSHA digest 1 key numbers body`.
 #[derive(Debug, Clone)]
-pub(crate) struct Loose {
+pub(crate) struct Batchable {
     /// The words with which the call for many begins, encoded: the command and the script's digest.
     pub(crate) together: &'static [u8],
     /// What is asked, in the script's terms.
@@ -32,7 +32,7 @@ pub(crate) struct Loose {
     pub(crate) numbers: Range<usize>,
 }
 
-impl Loose {
+impl Batchable {
     /// What is said of it in the call for many, if there is room: what is asked, how long the body is, the numbers, the body.
     pub(crate) fn pack(&self, numbers: &[u8], body: &[u8], packed: &mut Vec<u8>) {
         packed.push(self.kind);
@@ -50,80 +50,80 @@ const TOGETHER: usize = 2;
 /// Words of a call for one before its key.
 const BEFORE_KEY: usize = 3;
 
-/// The loose commands at the end of a buffer.
+/// The batchable commands at the end of a buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Row {
-    row: Vec<Standing>,
+pub(crate) struct Batch {
+    entries: Vec<Entry>,
     spare: Vec<u8>,
-    apart: u32,
+    alone_for: u32,
 }
 
-/// Where one stands in the buffer.
+/// Where a command is in the buffer.
 #[derive(Debug)]
-struct Standing {
+struct Entry {
     start: usize,
     /// Encoded.
     key: Range<usize>,
     numbers: Range<usize>,
     body: Range<usize>,
-    loose: Loose,
+    batchable: Batchable,
 }
 
-impl Row {
+impl Batch {
     /// Locks are contended: the next commands go alone.
-    pub(super) fn stand_apart(&mut self) {
-        self.apart = CONTENDED;
+    pub(super) fn note_contention(&mut self) {
+        self.alone_for = CONTENDED;
     }
 
-    /// Whether the next command may be tied.
+    /// Whether the next command may be batched.
     pub(super) fn takes(&mut self) -> bool {
-        let takes = self.apart == 0;
-        self.apart = self.apart.saturating_sub(1);
+        let takes = self.alone_for == 0;
+        self.alone_for = self.alone_for.saturating_sub(1);
         takes
     }
 
-    /// Whether those in the row must be tied before another joins them.
+    /// Whether the batch must be merged before another command joins it.
     pub(crate) fn is_full(&self) -> bool {
-        self.row.len() == MOST
+        self.entries.len() == MOST
     }
 
-    /// Takes the command that begins at `start`, the last one in the buffer, into the row; not if its key stands there already.
-    pub(crate) fn join(&mut self, out: &[u8], start: usize, loose: &Loose) -> bool {
-        let Some(standing) = Standing::of(out, start, loose) else { return false };
-        let key = &out[standing.key.clone()];
-        let is_new = self.row.iter().all(|other| out[other.key.clone()] != *key);
+    /// Adds the command that begins at `start`, the last one in the buffer; not if its key is in the batch already.
+    pub(crate) fn join(&mut self, out: &[u8], start: usize, batchable: &Batchable) -> bool {
+        let Some(entry) = Entry::of(out, start, batchable) else { return false };
+        let key = &out[entry.key.clone()];
+        let is_new = self.entries.iter().all(|other| out[other.key.clone()] != *key);
         if is_new {
-            self.row.push(standing);
+            self.entries.push(entry);
         }
         is_new
     }
 
-    /// Makes one command of those in the row, which end at `end`; how many there were.
-    pub(crate) fn tie(&mut self, out: &mut Vec<u8>, end: usize) -> usize {
-        let count = self.row.len();
-        if let [first, _, ..] = &self.row[..] {
+    /// Rewrites the batch, which ends at `end`, as one command. Returns how many commands it had.
+    pub(crate) fn merge(&mut self, out: &mut Vec<u8>, end: usize) -> usize {
+        let count = self.entries.len();
+        if let [first, _, ..] = &self.entries[..] {
             let mut frame = Frame::new(&mut self.spare);
-            frame.encoded(first.loose.together, TOGETHER);
+            frame.encoded(first.batchable.together, TOGETHER);
             frame.argument(count.to_string().as_bytes());
-            self.row.iter().for_each(|standing| frame.encoded(&out[standing.key.clone()], 1));
-            frame.argument_by(|packed| self.row.iter().for_each(|standing| standing.pack(out, packed)));
+            self.entries.iter().for_each(|entry| frame.encoded(&out[entry.key.clone()], 1));
+            frame.argument_by(|packed| self.entries.iter().for_each(|entry| entry.pack(out, packed)));
             frame.done();
             self.spare.extend_from_slice(&out[end..]);
             out.truncate(first.start);
             out.extend_from_slice(&self.spare);
             empty(&mut self.spare);
         }
-        self.row.clear();
+        self.entries.clear();
         count
     }
 
     pub(super) fn clear(&mut self) {
-        self.row.clear();
+        self.entries.clear();
     }
 }
 
-impl Standing {
-    fn of(out: &[u8], start: usize, loose: &Loose) -> Option<Self> {
+impl Entry {
+    fn of(out: &[u8], start: usize, batchable: &Batchable) -> Option<Self> {
         let (_, mut at) = counted(out, start)?;
         for _ in 0..BEFORE_KEY {
             at = argument(out, at)?.0.end;
@@ -131,17 +131,17 @@ impl Standing {
         let (key, _) = argument(out, at)?;
         let (all, numbers) = argument(out, key.end)?;
         let (_, body) = argument(out, all.end)?;
-        let fits = numbers.len() >= loose.numbers.end && body.len() <= usize::from(u16::MAX);
-        fits.then(|| Self { start, key, numbers, body, loose: loose.clone() })
+        let fits = numbers.len() >= batchable.numbers.end && body.len() <= usize::from(u16::MAX);
+        fits.then(|| Self { start, key, numbers, body, batchable: batchable.clone() })
     }
 
     fn pack(&self, out: &[u8], packed: &mut Vec<u8>) {
-        self.loose.pack(&out[self.numbers.clone()], &out[self.body.clone()], packed);
+        self.batchable.pack(&out[self.numbers.clone()], &out[self.body.clone()], packed);
     }
 }
 
-/// The answer to a bundle as so many answers: it is a number for all, then one for each, or 0 where nothing was done.
-pub(crate) fn untie(answer: Value, count: usize) -> Vec<Value> {
+/// Splits the answer to a batch: a number for all, then one for each command, or 0 where nothing was done.
+pub(crate) fn split_answer(answer: Value, count: usize) -> Vec<Value> {
     match answer {
         Value::Bytes(packed) if packed.len() == (1 + count) * NUMBER => {
             let (common, each) = packed.split_at(NUMBER);

@@ -1,4 +1,4 @@
-//! Where an answer is waited for. Callers hold one end, the line of the [wire](super::shared) the other.
+//! Where an answer is waited for. Callers hold one end, the line of the [connection](super::connection) the other.
 
 use std::fmt;
 use std::future::Future;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use crate::value::Value;
 
-use super::{Broken, Wire};
+use super::{Broken, RespConnection};
 
 /// The answers to what was sent together.
 #[derive(Debug)]
@@ -172,8 +172,8 @@ pub(crate) struct Pending(Awaited);
 
 #[derive(Debug)]
 enum Awaited {
-    /// They will come there; the wire is kept for them.
-    To { slot: Arc<Slot>, wire: Wire },
+    /// They will come there; the connection is kept for them.
+    To { slot: Arc<Slot>, connection: RespConnection },
     /// Nothing was sent, or all has been told.
     Unsent,
     /// Nothing was asked.
@@ -181,8 +181,8 @@ enum Awaited {
 }
 
 impl Pending {
-    pub(super) fn at(slot: Arc<Slot>, wire: Wire) -> Self {
-        Self(Awaited::To { slot, wire })
+    pub(super) fn at(slot: Arc<Slot>, connection: RespConnection) -> Self {
+        Self(Awaited::To { slot, connection })
     }
 
     pub(super) fn unsent() -> Self {
@@ -197,8 +197,8 @@ impl Pending {
     pub(crate) fn then(mut self, callback: impl FnOnce(Result<Answers, Broken>) + Send + 'static) {
         match std::mem::replace(&mut self.0, Awaited::Unsent) {
             // The connection is kept for them.
-            Awaited::To { slot, wire } => slot.call(Box::new(move |answers| {
-                drop(wire);
+            Awaited::To { slot, connection } => slot.call(Box::new(move |answers| {
+                drop(connection);
                 callback(answers);
             })),
             Awaited::Unsent => callback(Err(Broken::Unsent)),

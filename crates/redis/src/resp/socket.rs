@@ -1,4 +1,4 @@
-//! The stream beneath a connection: TCP, a socket of this machine, or TLS. Opened by the [route](super::route).
+//! The stream beneath a connection: TCP, a socket of this machine, or TLS. Opened by the [endpoint](super::endpoint).
 //!
 //! Plain streams can be written to by anybody who has a [`Writer`], without waiting; TLS by the driver alone.
 

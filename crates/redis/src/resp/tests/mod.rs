@@ -1,7 +1,7 @@
-//! A wire and the other end of it, played by the test: order, places in the line, and pushes. [`bundles`],
+//! A connection and the other end of it, played by the test: order, places in the line, and pushes. [`batches`],
 //! [`endings`], [`waits`] and [`writers`] have the rest.
 
-mod bundles;
+mod batches;
 mod endings;
 mod waits;
 mod writers;
@@ -17,9 +17,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::value::Value;
 
-use super::driver::Ear;
+use super::driver::PushHandler;
 use super::socket::Stream;
-use super::{Answers, Broken, Command, Haste, Heard, IMPATIENT, Packed, Pending, Wire};
+use super::{Answers, Broken, Command, Flush, Heard, IMPATIENT, Packed, Pending, RespConnection};
 
 /// More than the buffers of a socket hold.
 const MUCH: usize = 16 << 20;
@@ -37,11 +37,11 @@ async fn streams() -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-async fn ends(ear: Option<Ear>) -> (Wire, TcpStream) {
+async fn ends(handler: Option<PushHandler>) -> (RespConnection, TcpStream) {
     let (near, far) = streams().await;
-    let (wire, driver) = Wire::new(Stream::from(near), ear);
+    let (connection, driver) = RespConnection::new(Stream::from(near), handler);
     drop(tokio::spawn(driver));
-    (wire, far)
+    (connection, far)
 }
 
 fn command(word: &str) -> Packed {
@@ -56,8 +56,8 @@ fn number(answered: Result<Answers, Broken>) -> i64 {
 }
 
 /// Waits until all is answered and the driver rests.
-async fn until_idle(wire: &Wire) {
-    while !wire.is_idle() {
+async fn until_idle(connection: &RespConnection) {
+    while !connection.is_idle() {
         tokio::task::yield_now().await;
     }
 }
@@ -78,12 +78,12 @@ async fn words(far: &mut TcpStream, count: usize) -> Vec<String> {
 #[test]
 fn commands_and_answers_keep_their_order() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
+        let (connection, mut far) = ends(None).await;
         // The first ones of them before the driver has begun, the others while those are under way.
-        let mut sent: Vec<Pending> = (0..5).map(|at| wire.send(&command(&format!("A{at}")))).collect();
+        let mut sent: Vec<Pending> = (0..5).map(|at| connection.send(&command(&format!("A{at}")))).collect();
         assert_eq!(words(&mut far, 5).await, ["A0", "A1", "A2", "A3", "A4"]);
         sent.extend((0..5).map(|at| {
-            wire.send_one(Haste::None, |out| {
+            connection.send_one(Flush::None, |out| {
                 out.extend_from_slice(&command(&format!("B{at}")).bytes);
             })
         }));
@@ -97,19 +97,19 @@ fn commands_and_answers_keep_their_order() {
 }
 
 #[test]
-fn what_goes_at_once_is_written_by_its_caller_with_what_came_before() {
+fn command_sent_at_once_is_written_by_its_caller_with_the_buffer() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
-        let under_way = wire.send(&command("A"));
+        let (connection, mut far) = ends(None).await;
+        let under_way = connection.send(&command("A"));
         assert_eq!(words(&mut far, 1).await, ["A"]);
         let now = crate::clock::now();
-        assert!(wire.is_writable(now));
-        assert!(!wire.is_writable(now + 2 * IMPATIENT), "it was asked, and says nothing");
+        assert!(connection.is_writable(now));
+        assert!(!connection.is_writable(now + 2 * IMPATIENT), "it was asked, and says nothing");
         // From here on the driver does not run.
         let mut far = far.into_std().unwrap();
         far.set_nonblocking(false).unwrap();
-        let send = |word: &str, haste| wire.send_one(haste, |out| out.extend_from_slice(&command(word).bytes));
-        let sent = [send("B", Haste::None), send("C", Haste::AtOnce)];
+        let send = |word: &str, flush| connection.send_one(flush, |out| out.extend_from_slice(&command(word).bytes));
+        let sent = [send("B", Flush::None), send("C", Flush::AtOnce)];
         let mut bytes = vec![0; command("B").bytes.len() + command("C").bytes.len()];
         far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         far.read_exact(&mut bytes).unwrap();
@@ -123,26 +123,26 @@ fn what_goes_at_once_is_written_by_its_caller_with_what_came_before() {
 }
 
 #[test]
-fn what_is_sent_together_is_answered_together() {
+fn commands_sent_together_are_answered_together() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
+        let (connection, mut far) = ends(None).await;
         let three = ["A", "B", "C"].map(Command::new).into_iter().collect();
-        let (three, one) = (wire.send(&three), wire.send(&command("D")));
+        let (three, one) = (connection.send(&three), connection.send(&command("D")));
         far.write_all(b":1\r\n-ERR no\r\n").await.unwrap();
         far.write_all(b"_\r\n:4\r\n").await.unwrap();
         assert_eq!(number(one.await), 4);
         assert_eq!(three.await.unwrap().list(), [Value::Int(1), Value::Error("ERR no".into()), Value::Nil]);
-        assert!(wire.send(&Packed::default()).await.unwrap().list().is_empty());
+        assert!(connection.send(&Packed::default()).await.unwrap().list().is_empty());
     });
 }
 
 #[test]
-fn whoever_has_gone_keeps_its_place() {
+fn slot_of_a_gone_caller_keeps_its_place() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
-        drop(wire.send(&command("A")));
-        let (second, _) = (wire.send(&command("B")), wire.send(&command("C")));
-        let fourth = wire.send(&command("D"));
+        let (connection, mut far) = ends(None).await;
+        drop(connection.send(&command("A")));
+        let (second, _) = (connection.send(&command("B")), connection.send(&command("C")));
+        let fourth = connection.send(&command("D"));
         assert_eq!(words(&mut far, 4).await, ["A", "B", "C", "D"]);
         far.write_all(b":1\r\n:2\r\n:3\r\n:4\r\n").await.unwrap();
         assert_eq!((number(second.await), number(fourth.await)), (2, 4));
@@ -152,13 +152,13 @@ fn whoever_has_gone_keeps_its_place() {
 #[test]
 fn more_than_a_socket_takes_arrives_whole_and_in_order() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
-        wire.send(&command("WARM"));
+        let (connection, mut far) = ends(None).await;
+        connection.send(&command("WARM"));
         assert_eq!(words(&mut far, 1).await, ["WARM"]);
         far.write_all(b"+OK\r\n").await.unwrap();
         tokio::task::yield_now().await;
         let much = Command::new("MUCH").arg(vec![b'x'; MUCH]).into();
-        let sent = [wire.send(&much), wire.send(&command("LAST")), wire.send(&much)];
+        let sent = [connection.send(&much), connection.send(&command("LAST")), connection.send(&much)];
         let expected = [&much.bytes[..], &command("LAST").bytes, &much.bytes].concat();
         let mut bytes = vec![0; expected.len()];
         far.read_exact(&mut bytes).await.unwrap();
@@ -172,18 +172,18 @@ fn more_than_a_socket_takes_arrives_whole_and_in_order() {
 }
 
 #[test]
-fn nobody_overtakes_what_is_still_being_written() {
+fn no_command_overtakes_bytes_being_written() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
+        let (connection, mut far) = ends(None).await;
         // So much that the socket is full to the end, however large it grows.
         let much = Command::new("MUCH").arg(vec![b'x'; 2 * MUCH]).into();
         // Answered before it has come: for all that the line knows, nothing is under way.
-        let (mut pending, mut expected, mut bytes) = (wire.send(&much), much.bytes.clone(), Vec::new());
+        let (mut pending, mut expected, mut bytes) = (connection.send(&much), much.bytes.clone(), Vec::new());
         for length in [1, 20_000, 1, 20_000] {
             far.write_all(b":1\r\n").await.unwrap();
             assert_eq!(number(pending.await), 1);
             // The driver may have read before it wrote; soon the socket takes no more.
-            while wire.is_writable(crate::clock::now()) {
+            while connection.is_writable(crate::clock::now()) {
                 tokio::task::yield_now().await;
             }
             // There is room again, and the next one finds it before the driver does.
@@ -192,7 +192,7 @@ fn nobody_overtakes_what_is_still_being_written() {
             bytes.append(&mut some);
             tokio::task::yield_now().await;
             let last = Command::new("LAST").arg(vec![b'y'; length]).into();
-            pending = wire.send(&last);
+            pending = connection.send(&last);
             expected.extend_from_slice(&last.bytes);
         }
         let mut rest = vec![0; expected.len() - bytes.len()];
@@ -205,10 +205,10 @@ fn nobody_overtakes_what_is_still_being_written() {
 #[test]
 fn answers_that_come_torn_are_read_whole() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
+        let (connection, mut far) = ends(None).await;
         let (mut sent, mut answers) = (Vec::new(), Vec::new());
         for at in 0..5_000 {
-            sent.push(wire.send(&command("A")));
+            sent.push(connection.send(&command("A")));
             answers.extend_from_slice(format!("$37\r\n{at:x<37}\r\n").as_bytes());
         }
         far.write_all(&answers).await.unwrap();
@@ -219,11 +219,11 @@ fn answers_that_come_torn_are_read_whole() {
 }
 
 #[test]
-fn whoever_has_gone_is_not_kept() {
+fn waker_of_a_gone_caller_is_dropped() {
     on_a_runtime(async {
-        let (wire, _far) = ends(None).await;
+        let (connection, _far) = ends(None).await;
         let task = Arc::new(Unpark(std::thread::current()));
-        let mut pending = wire.send(&command("A"));
+        let mut pending = connection.send(&command("A"));
         let waker = Waker::from(Arc::clone(&task));
         assert!(std::pin::pin!(&mut pending).poll(&mut Context::from_waker(&waker)).is_pending());
         drop(waker);
@@ -233,8 +233,8 @@ fn whoever_has_gone_is_not_kept() {
     });
 }
 
-/// What an ear was told.
-fn listening() -> (Option<Ear>, Receiver<Heard>) {
+/// What a handler was told.
+fn listening() -> (Option<PushHandler>, Receiver<Heard>) {
     let (tell, heard) = channel();
     (Some(Box::new(move |told| tell.send(told).is_ok())), heard)
 }
@@ -242,10 +242,10 @@ fn listening() -> (Option<Ear>, Receiver<Heard>) {
 #[test]
 fn pushes_go_to_the_ear_and_confirmations_to_those_who_asked() {
     on_a_runtime(async {
-        let (ear, heard) = listening();
-        let (wire, mut far) = ends(ear).await;
-        let subscribed = wire.send(&["S", "S"].map(Command::new).into_iter().collect());
-        let pinged = wire.send(&command("PING"));
+        let (handler, heard) = listening();
+        let (connection, mut far) = ends(handler).await;
+        let subscribed = connection.send(&["S", "S"].map(Command::new).into_iter().collect());
+        let pinged = connection.send(&command("PING"));
         far.write_all(b">3\r\n+subscribe\r\n+a\r\n:1\r\n>3\r\n+message\r\n+a\r\n+one\r\n").await.unwrap();
         far.write_all(b">2\r\n+invalidate\r\n_\r\n>0\r\n>4\r\n+pmessage\r\n+*\r\n+a\r\n+two\r\n-NOPERM no\r\n:5\r\n")
             .await
@@ -261,15 +261,15 @@ fn pushes_go_to_the_ear_and_confirmations_to_those_who_asked() {
     });
 }
 
-/// Sends again on the same wire where it is woken, as requests do that are polled there and then.
+/// Sends again on the same connection where it is woken, as requests do that are polled there and then.
 struct Again {
-    wire: Wire,
+    connection: RespConnection,
     sent: Mutex<Vec<Pending>>,
 }
 
 impl Wake for Again {
     fn wake(self: Arc<Self>) {
-        let pending = self.wire.send(&command("AGAIN"));
+        let pending = self.connection.send(&command("AGAIN"));
         self.sent.lock().unwrap().push(pending);
     }
 }
@@ -277,9 +277,9 @@ impl Wake for Again {
 #[test]
 fn nothing_is_locked_while_somebody_is_woken() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
-        let again = Arc::new(Again { wire: wire.clone(), sent: Mutex::default() });
-        let mut first: Vec<_> = (0..3).map(|_| wire.send(&command("A"))).collect();
+        let (connection, mut far) = ends(None).await;
+        let again = Arc::new(Again { connection: connection.clone(), sent: Mutex::default() });
+        let mut first: Vec<_> = (0..3).map(|_| connection.send(&command("A"))).collect();
         let waker = Waker::from(Arc::clone(&again));
         for pending in &mut first {
             assert!(std::pin::pin!(pending).poll(&mut Context::from_waker(&waker)).is_pending());
@@ -298,8 +298,8 @@ fn nothing_is_locked_while_somebody_is_woken() {
 #[test]
 fn the_answer_goes_to_whoever_polled_last() {
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
-        let mut pending = wire.send(&command("A"));
+        let (connection, mut far) = ends(None).await;
+        let mut pending = connection.send(&command("A"));
         assert!(std::pin::pin!(&mut pending).poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let waits = tokio::spawn(pending);
         tokio::task::yield_now().await;
@@ -312,7 +312,7 @@ fn the_answer_goes_to_whoever_polled_last() {
 fn threads_that_send_at_once_are_all_answered() {
     const EACH: i64 = 500;
     on_a_runtime(async {
-        let (wire, mut far) = ends(None).await;
+        let (connection, mut far) = ends(None).await;
         let echo = tokio::spawn(async move {
             let (mut bytes, mut answered) = (Vec::new(), 0);
             while far.read_buf(&mut bytes).await.unwrap_or(0) > 0 {
@@ -329,11 +329,11 @@ fn threads_that_send_at_once_are_all_answered() {
         });
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                let wire = wire.clone();
+                let connection = connection.clone();
                 std::thread::spawn(move || {
                     let mut last = -1;
                     for _ in 0..EACH {
-                        let mut pending = wire.send(&command("A"));
+                        let mut pending = connection.send(&command("A"));
                         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
                         let answered = loop {
                             match std::pin::pin!(&mut pending).poll(&mut Context::from_waker(&waker)) {
@@ -351,7 +351,7 @@ fn threads_that_send_at_once_are_all_answered() {
         for thread in threads {
             tokio::task::spawn_blocking(move || thread.join().unwrap()).await.unwrap();
         }
-        drop(wire);
+        drop(connection);
         echo.await.unwrap();
     });
 }
