@@ -69,7 +69,7 @@ say 'The lease is lost (somebody removed the store): the child is stopped, and t
 "$BANDOG" run report --lease 1s --label eve -- sh -c "touch $stage/eve; trap 'echo eve cleans up; exit 0' TERM; while :; do sleep 0.05; done" &
 eve=$!
 await "$stage/eve"
-rm -f "$stage"/locks.db*
+rm -rf "$stage"/locks.db*
 code=0
 wait "$eve" || code=$?
 [ "$code" = 90 ] || fail "lost is 90, not $code"

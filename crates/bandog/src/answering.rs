@@ -60,19 +60,19 @@ impl Answering {
 
     /// Takes calls, for [`Store::submit`](crate::store::Store::submit). It must be called inside a tokio runtime, as that is.
     pub fn submit(&self, calls: Vec<Call>) {
-        let mut queue = lock(&self.queue);
         for call in calls {
-            let unsent = match &*queue {
+            let unsent = match &*lock(&self.queue) {
                 Some(sender) => sender.send(call).err().map(|unsent| unsent.0),
                 None => Some(call),
             };
-            if let Some(call) = unsent {
-                let (sender, calls) = unbounded_channel();
-                // The receiver is right here.
-                drop(sender.send(call));
-                *queue = Some(sender);
-                drop(tokio::spawn(answer(Arc::clone(&self.apply), calls)));
-            }
+            let Some(call) = unsent else { continue };
+            let (sender, calls) = unbounded_channel();
+            // The receiver is right here.
+            drop(sender.send(call));
+            // Unlocked: a runtime that has ended drops the task at once, which answers its calls.
+            let ended = lock(&self.queue).replace(sender);
+            drop(ended);
+            drop(tokio::spawn(answer(Arc::clone(&self.apply), calls)));
         }
     }
 }

@@ -96,10 +96,13 @@ impl Queue {
         let (sender, receiver) = unbounded_channel();
         let session = jobs.session.take();
         let worker = Worker::new(Arc::clone(&self.shared), Arc::clone(&self.state), receiver, session);
-        runtime.spawn(worker.run());
-        // The task has just been started and waits for this.
+        // The receiver is right here.
         drop(sender.send(job));
-        jobs.sender = Some(sender);
+        let ended = jobs.sender.replace(sender);
+        // Unlocked: a runtime that has ended drops the task at once, which answers its calls.
+        drop(jobs);
+        drop(ended);
+        runtime.spawn(worker.run());
         Ok(())
     }
 }

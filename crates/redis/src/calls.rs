@@ -92,22 +92,22 @@ pub(crate) fn send(open: Open, call: Call, company: Company) {
         None => session.start_one(flush, write),
     };
     let connection = Arc::clone(connection);
-    open.sent(now, pending, move |answered| conclude(&connection, call, answered));
+    open.sent(now, pending, move |answered| conclude(&connection, call, company, answered));
 }
 
 /// Answers a call, or does what is left to be done for it.
-fn conclude(connection: &Arc<CallConnection>, call: Call, answered: Result<Answered, StoreError>) {
+fn conclude(connection: &Arc<CallConnection>, call: Call, company: Company, answered: Result<Answered, StoreError>) {
     let answered = match answered {
         Ok(answered) => answered,
         Err(error) => return call.reply.send(Err(error)),
     };
-    leave_if_read_only(connection, &answered);
-    let Answered { answers, run, sent, received, .. } = answered;
+    let Answered { answers, run, sent, received } = answered;
     let outcome = Outcome { value: answers.one(), run, sent, received };
     if outcome.is_forgotten() {
         return send_whole(connection, call);
     }
-    if outcome.is_left_out() {
+    // Alone, it cannot have been left out: no answer of ours.
+    if outcome.is_left_out() && company == Company::Others {
         connection.note_contention();
         return send_alone(connection, call);
     }
@@ -234,7 +234,7 @@ fn most_rounds(limits: &Limits) -> u32 {
 
 /// The last of the answers.
 fn last(answered: Result<Answered, StoreError>) -> Result<Outcome, StoreError> {
-    let Answered { answers, run, sent, received, .. } = answered?;
+    let Answered { answers, run, sent, received } = answered?;
     let value = answers.list().pop().ok_or_else(missing)?;
     Ok(Outcome { value, run, sent, received })
 }
@@ -254,14 +254,6 @@ pub(crate) async fn peek(connection: &Arc<CallConnection>, names: &[LockName]) -
         return peek(How::ByText).await;
     }
     Ok(looked)
-}
-
-// What was the master is none any more: its name may lead to the new one.
-fn leave_if_read_only(connection: &CallConnection, answered: &Answered) {
-    let is_read_only = |value: &Value| matches!(value, Value::Error(text) if text.starts_with("READONLY"));
-    if answered.answers.as_slice().iter().any(is_read_only) {
-        answered.leave(connection);
-    }
 }
 
 pub(crate) fn missing() -> StoreError {

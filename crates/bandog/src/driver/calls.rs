@@ -4,6 +4,7 @@
 //! it is answered, or until the response timeout has passed: then the machine hears that the outcome is unknown. A later answer
 //! finds no note, and is ignored.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::shield::shield;
 use super::{Cohort, Driver};
 use crate::blocking::is_blocking;
 use crate::sync::atomic::Ordering;
-use crate::sync::{Handle, has_workers};
+use crate::sync::{Handle, has_workers, thread_local};
 
 /// The calls of one lock that are not answered yet. Mostly there are none, of very many locks.
 #[derive(Default)]
@@ -151,10 +152,19 @@ impl Driver {
 
     /// Hands calls to the store. It does its I/O on the caller's runtime, or on the renewal thread's where the caller has none or blocks it.
     pub(super) fn submit(&self, store: &Arc<dyn Store>, calls: Vec<Call>) {
+        let Some(_nested) = Nested::enter() else {
+            // An answer within `submit` may make the next call, and so on: on this thread the stack would end.
+            let store = Arc::clone(store);
+            return self.renewal_thread.spawn(async move {
+                let _ = shield("a store", || store.submit(calls));
+            });
+        };
         let runtime = (!self.has_runtime()).then(|| self.renewal_thread.runtime());
-        let _inside = runtime.as_ref().map(Handle::enter);
         // If it panics, the dropped calls are answered with an unknown outcome.
-        let _ = shield("a store", || store.submit(calls));
+        let _ = shield("a store", || {
+            let _inside = runtime.as_ref().map(Handle::enter);
+            store.submit(calls);
+        });
     }
 
     /// Whether a release that nobody waits for is sent on the connection for claims: then it goes out before the caller goes on, ahead
@@ -201,8 +211,12 @@ impl Driver {
         if self.has_runtime() {
             return self.in_time(answer).await;
         }
-        let (sender, receiver) = oneshot::channel();
-        self.renewal_thread.spawn(async move { drop(sender.send(answer.await)) });
+        let (mut sender, receiver) = oneshot::channel();
+        self.renewal_thread.spawn(async move {
+            // Not for longer than somebody waits.
+            let answered = first(pin!(answer), pin!(sender.closed())).await;
+            drop(answered.map(|answer| sender.send(answer)));
+        });
         let lost = || Err(StoreError::unknown("the client ended before the store answered"));
         self.in_time(Box::pin(async move { receiver.await.unwrap_or_else(|_| lost()) })).await
     }
@@ -216,6 +230,35 @@ impl Driver {
     /// Whether the store can do its I/O on the caller's runtime: there is one, and the caller does not block it.
     pub(super) fn has_runtime(&self) -> bool {
         self.capabilities.in_process || (!is_blocking() && Handle::try_current().is_ok())
+    }
+}
+
+/// So many calls may be submitted within each other on one thread.
+const DEPTH: u32 = 16;
+
+thread_local! {
+    static SUBMITTING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call that is being submitted on this thread, perhaps within the answer to another.
+struct Nested;
+
+impl Nested {
+    /// Nothing if there are too many.
+    fn enter() -> Option<Self> {
+        SUBMITTING
+            .try_with(|depth| {
+                let is_deep = depth.get() >= DEPTH;
+                depth.set(depth.get() + u32::from(!is_deep));
+                (!is_deep).then_some(Self)
+            })
+            .unwrap_or(None)
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        let _ = SUBMITTING.try_with(|depth| depth.set(depth.get() - 1));
     }
 }
 

@@ -44,10 +44,13 @@ pub(super) struct DriverReceiver(pub(super) Weak<Driver>);
 impl Receiver for DriverReceiver {
     fn answered(&self, name: &LockName, id: u64, answer: Result<Reply, StoreError>) {
         let Some(driver) = self.0.upgrade() else { return };
-        // A cohort stays in the table as long as it has calls under way.
-        if let Some(cohort) = driver.cohorts.get(&driver.key(name.clone())) {
-            driver.answered(&cohort, id, answer);
-        }
+        // A panic must not end the thread or the connection that brings the answers of others.
+        let _ = shield::shield("an answer", || {
+            // A cohort stays in the table as long as it has calls under way.
+            if let Some(cohort) = driver.cohorts.get(&driver.key(name.clone())) {
+                driver.answered(&cohort, id, answer);
+            }
+        });
     }
 
     fn deliver(&self, push: Push) {

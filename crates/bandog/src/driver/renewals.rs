@@ -229,8 +229,9 @@ impl Driver {
             (runtime.handle().clone(), self.renewal_thread.generation.load(Ordering::Acquire) + 1);
         // Started before the old thread's generation ends: if the start fails, a slow thread is better than none.
         spawn(Arc::clone(self), runtime, generation)?;
-        // The old thread may block its connection.
-        *lock(&self.renewal_store) = self.store.connection();
+        // The old thread may block its connection. Dropped unlocked: it may answer calls.
+        let connection = self.store.connection();
+        drop(std::mem::replace(&mut *lock(&self.renewal_store), connection));
         *lock(&self.renewal_thread.runtime) = handle;
         self.renewal_thread.generation.store(generation, Ordering::Release);
         self.renewal_thread.ring();

@@ -41,7 +41,8 @@ pub type Answers = Pin<Box<dyn Future<Output = Vec<Result<Reply, StoreError>>> +
 ///   held: the library goes on right there, and may submit the next call. Nobody waits for the answer by polling.
 /// - **Settled.** When a reply says `more`, the store itself applies [`Op::Tend`](crate::op::Op::Tend) until it does not.
 /// - **In order.** Calls submitted on one handle take effect in that order. Until they are answered, a claim that is not fair and a
-///   release may be overtaken, by one for the same lock too; not so an [unattended](Call::unattended) release.
+///   release may be overtaken, by one for the same lock too; not so an [unattended](Call::unattended) release. A store that has to send a
+///   call again (a renewal that is left out of many, any call while a server has forgotten its scripts) may let others overtake it.
 /// - **Calls outlive whoever made them.** Nothing cancels a call.
 /// - **Honest about the unknown.** An error says [`Outcome::NotExecuted`] only when the operation cannot have taken effect and
 ///   never will. Anything else is [`Outcome::Unknown`]. Stores do not resend by themselves.

@@ -18,9 +18,10 @@ use crate::clock;
 
 use super::awake::Awake;
 use super::batch::{Batch, Batchable};
+use super::broken::Broken;
 use super::command::Packed;
 use super::driver::{Driver, PushHandler};
-use super::slot::{Pending, Slot};
+use super::slot::{Notify, Pending, Slot};
 use super::socket::{Stream, Writer};
 
 /// A buffer of this size is written at once: the server starts on it while more is being written.
@@ -88,8 +89,6 @@ pub(super) struct State {
     pub(super) awake: Awake,
     /// Nobody sends any more, and nobody waits.
     pub(super) deserted: bool,
-    /// It is given up, whatever is still owed.
-    pub(super) given_up: bool,
     /// Nothing is sent any more.
     pub(super) ended: bool,
 }
@@ -157,15 +156,14 @@ impl RespConnection {
         self.0.0.lock().is_silent(now, limit)
     }
 
-    /// Gives the connection up: it is closed, and whoever waits for an answer hears that there will be none.
+    /// Gives the connection up: it is closed, and whoever waits for an answer is told here that there will be none. Nothing may be locked.
     pub(crate) fn give_up(&self) {
-        let mut state = self.0.0.lock();
-        state.given_up = true;
-        let driver = state.resting.take();
-        drop(state);
+        let driver = self.0.0.lock().resting.take();
+        let line = self.0.0.end();
         if let Some(driver) = driver {
             driver.wake();
         }
+        line.into_iter().filter_map(|waiting| waiting.slot.fail(&Broken::closed())).for_each(Notify::notify);
     }
 
     /// A lock is contended: for the next commands the driver does not stay awake, and does not batch them.
@@ -194,7 +192,7 @@ impl RespConnection {
 
     /// Whether nothing can be sent any more. What was sent before may have been executed.
     pub(crate) fn is_gone(&self) -> bool {
-        self.0.0.gone.load(Ordering::Acquire)
+        self.0.0.is_gone()
     }
 }
 
@@ -253,6 +251,10 @@ impl Shared {
             }
         }
         state
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
     }
 
     /// Ends it for callers, and gives back who waits.

@@ -82,6 +82,9 @@ impl Driver {
     /// Reads and writes until there is nothing to do; ready when the connection is over.
     fn work(&mut self, context: &mut Context<'_>) -> Poll<Broken> {
         loop {
+            if self.shared.is_gone() {
+                return Poll::Ready(Broken::closed());
+            }
             if let Poll::Ready(broken) = self.read(context) {
                 return Poll::Ready(broken);
             }
@@ -96,9 +99,6 @@ impl Driver {
             };
             let mut state = self.shared.lock();
             state.blocked = is_blocked;
-            if state.given_up {
-                return Poll::Ready(Broken::closed());
-            }
             if !state.out.is_empty() && !state.writing && !is_blocked {
                 continue;
             }

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::clock;
 use crate::resp::{Answers, Broken, Deadline, IMPATIENT, Packed, Pending, Step};
 use crate::store::Shared;
+use crate::value::Value;
 
 use super::checks::random;
 use super::classify::{cut, unreached};
@@ -75,7 +76,6 @@ pub(crate) struct Answered {
     pub(crate) run: RunId,
     pub(crate) sent: Moment,
     pub(crate) received: Moment,
-    opening: u64,
 }
 
 impl CallConnection {
@@ -215,11 +215,13 @@ impl CallConnection {
         let session = match opened {
             Ok(session) => session,
             Err(why) => {
-                tracing::debug!(error = %why, "a connection could not be opened");
                 let waiting = self.with_opening(opening, |state, waiting| {
                     state.rest(why.clone());
                     waiting
                 });
+                if waiting.is_some() {
+                    tracing::debug!(error = %why, "a connection could not be opened");
+                }
                 return waiting.into_iter().flatten().for_each(|then| then(Err(why.clone())));
             }
         };
@@ -311,7 +313,11 @@ impl Open {
         move |answers| {
             then(match answers {
                 Ok(answers) if answers.as_slice().len() == count => {
-                    Ok(Answered { answers, run, sent, received: clock::now(), opening })
+                    // What was the master is none any more: its name may lead to the new one.
+                    if answers.as_slice().iter().any(is_read_only) {
+                        connection.leave(opening);
+                    }
+                    Ok(Answered { answers, run, sent, received: clock::now() })
                 }
                 Ok(_) => Err(StoreError::unknown(format!(
                     "{} answered less than it was asked",
@@ -326,11 +332,8 @@ impl Open {
     }
 }
 
-impl Answered {
-    /// Leaves the server that gave this answer.
-    pub(crate) fn leave(&self, connection: &CallConnection) {
-        connection.leave(self.opening);
-    }
+fn is_read_only(answer: &Value) -> bool {
+    matches!(answer, Value::Error(text) if text.starts_with("READONLY"))
 }
 
 /// A probe under way. Dropped before it is answered, it leaves the connection.

@@ -65,6 +65,16 @@ fn an_answer_that_has_no_end_is_refused_before_it_fills_the_memory() {
 }
 
 #[test]
+fn call_that_is_answered_with_nothing_is_an_error_and_not_sent_for_ever() {
+    if_possible(async {
+        for nothing in ["_\r\n", "$-1\r\n"] {
+            let error = inspected(move || nothing.as_bytes().to_vec()).await;
+            assert_eq!(error.outcome, Outcome::Unknown, "{nothing:?}: {error}");
+        }
+    });
+}
+
+#[test]
 fn large_answers_to_many_calls_are_read_one_after_the_other() {
     if_possible(async {
         let large = || format!("${}\r\n{}\r\n", 4 << 20, "x".repeat(4 << 20)).into_bytes();

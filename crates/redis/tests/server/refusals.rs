@@ -1,8 +1,13 @@
 //! Refusals of a real server, through the library: each is told as what it is, and ends with its cause.
 
 use bandog::ErrorKind;
+use bandog_core::lease::Lease;
+use bandog_core::name::LockName;
+use bandog_core::op::{Claim, Op, Renew};
+use bandog_core::store::{Ask, StoreError};
+use bandog_redis::{RedisConfig, RedisStore};
 
-use crate::support::{Server, hasty, if_possible, load_slowly, locks, ms, on_a_server, soon, until};
+use crate::support::{Server, claim, client, hasty, if_possible, load_slowly, locks, ms, on_a_server, soon, until};
 
 #[test]
 fn something_else_at_the_key_is_named_and_left_alone() {
@@ -111,6 +116,47 @@ fn schedule_25_a_server_that_became_a_replica_is_unfit_until_it_is_none() {
             }
         };
         soon("the master is back", again).await;
+    });
+}
+
+#[test]
+fn thousands_of_claims_that_one_refusal_answers_are_all_told() {
+    on_a_server(async |server| {
+        let locks = locks(&server.url()).await;
+        let mut connection = server.connection();
+        redis::cmd("CONFIG").arg("SET").arg("requirepass").arg("secret").exec(&mut connection).unwrap();
+        redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").exec(&mut connection).unwrap();
+        // Most of them are held back until others are answered, and each answer lets the next one be sent.
+        let readers: Vec<_> = (0..5_000).map(|_| tokio::spawn(locks.rwlock("cfg").read().acquire())).collect();
+        for reader in readers {
+            assert_eq!(soon("an answer", reader).await.unwrap().unwrap_err().kind(), ErrorKind::Refused);
+        }
+    });
+}
+
+#[test]
+fn renewals_leave_a_server_that_became_a_replica() {
+    if_possible(async {
+        let (other, server) = (Server::start(), Server::start());
+        let store = RedisStore::connect(RedisConfig::from_url(&server.url()).unwrap().0).await.unwrap();
+        let (ann, lease) = (client(1), Lease::new(ms(60_000)).unwrap());
+        let mut renewals = Vec::new();
+        for number in 0..2_u64 {
+            let name = LockName::new(format!("job:{number}")).unwrap();
+            let claim = claim(&store, &ann, ms(60_000));
+            let Op::Acquire(Claim { id, .. }) = &claim else { panic!("a claim") };
+            renewals.push((name.clone(), Op::Renew(Renew::new(*id, lease))));
+            store.apply(name, claim).await.unwrap();
+        }
+        let _: String = server.run(&format!("REPLICAOF 127.0.0.1 {}", other.port));
+        let told = |answers: Vec<Result<bandog_core::op::Reply, StoreError>>| {
+            format!("{:?}", answers.into_iter().map(Result::unwrap_err).collect::<Vec<_>>())
+        };
+        let refused = told(store.batch(renewals.clone()).await);
+        assert!(refused.contains("READONLY"), "{refused}");
+        // The name may lead to the new master by now: it is looked at again.
+        let refused = told(store.batch(renewals).await);
+        assert!(refused.contains("use its master"), "{refused}");
     });
 }
 
