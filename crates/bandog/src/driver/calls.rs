@@ -248,9 +248,11 @@ impl Nested {
     fn enter() -> Option<Self> {
         SUBMITTING
             .try_with(|depth| {
-                let is_deep = depth.get() >= DEPTH;
-                depth.set(depth.get() + u32::from(!is_deep));
-                (!is_deep).then_some(Self)
+                if depth.get() >= DEPTH {
+                    return None;
+                }
+                depth.set(depth.get() + 1);
+                Some(Self)
             })
             .unwrap_or(None)
     }
