@@ -5,6 +5,7 @@ mod ask;
 mod bench;
 mod caution;
 pub mod child;
+mod close;
 mod connect;
 mod dflock;
 mod doctor;

@@ -8,6 +8,7 @@ use bandog::Locks;
 
 use crate::args::{OnLost, Run};
 use crate::child::{Child, Plan, Policy, Prepared, Respite};
+use crate::close::close;
 use crate::connect::{Label, connect_within};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,12 +28,9 @@ pub(crate) async fn run(args: &Run, settings: &Settings, say: &Say) -> Result<Ex
     let told = (args.lock.name.as_str(), say);
     let locks = connect_within(args.patience.wait_for_store, store, told, &mut interrupts).await?;
     let ended = under(&locks, args, say, (program, words), interrupts).await;
-    // Whatever was begun and is not wanted any more is released before the process ends. Of a lost hold nothing is left to release, and
-    // its store may never answer.
-    let is_lost = ended.as_ref().is_ok_and(|over| over.is_lost);
-    let patience = if is_lost { keep::AT_ONCE } else { Duration::MAX };
-    let _ = tokio::time::timeout(patience, locks.shutdown()).await;
-    ended.map(|over| over.exit)
+    // Of a lost hold nothing is left to release, and its store may never answer.
+    let limit = ended.as_ref().is_ok_and(|over| over.is_lost).then_some(keep::AT_ONCE);
+    close(&locks, (say, &args.lock.name), limit, ended).await.map(|over| over.exit)
 }
 
 async fn under(

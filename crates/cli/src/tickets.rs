@@ -9,6 +9,7 @@ use bandog::{Locks, ReleaseError, RenewError, Ticket};
 use serde_json::json;
 
 use crate::args::{Acquire, OnBusy, Redeem};
+use crate::close::close;
 use crate::connect::{Label, connect, connect_within};
 use crate::entry::TICKET;
 use crate::exit::Exit;
@@ -40,8 +41,7 @@ pub(crate) async fn acquire(args: &Acquire, settings: &Settings, say: &Say) -> R
     let request = Request::new(&locks, &args.lock).fixed();
     let wait = Wait { locks: &locks, args: &args.lock, on_busy: OnBusy::Fail, say };
     let ended = hand_out(&wait, &request, args, interrupts).await;
-    drop(locks.shutdown().await);
-    ended
+    close(&locks, (say, &args.lock.name), None, ended).await
 }
 
 async fn hand_out(wait: &Wait<'_>, request: &Request, args: &Acquire, interrupts: Interrupts) -> Result<Exit, Failure> {
@@ -93,8 +93,7 @@ pub(crate) async fn hold(file: &Descriptor, args: &Acquire, settings: &Settings,
         kept.inspect_err(|_| file.unmark()).map(|()| Exit::Fine)
     };
     let ended = held.await;
-    drop(locks.shutdown().await);
-    ended
+    close(&locks, (say, &args.lock.name), None, ended).await
 }
 
 async fn print(ticket: &Ticket, args: &Acquire, say: &Say, locks: &Locks) -> Result<Exit, Failure> {

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use bandog_rig::Server;
 
@@ -215,10 +216,15 @@ fn a_wait_for_a_server_that_dies_is_unavailable_and_never_busy() {
         assert!(!event(lines, "waiting")["holders"].as_array().unwrap().is_empty());
     }
     server.kill();
+    let (clock, limit) = (bandog::Clock::system(), Duration::from_secs(3 + 4));
+    let killed = clock.now();
     for (waits, lines) in &mut waiting {
         let silent = event(lines, "unanswered");
         assert!(silent["silent_ms"].as_u64() <= silent["waited_ms"].as_u64(), "{silent}");
         assert_eq!(event(lines, "error")["kind"], "unavailable");
+        // It is told when `unavailable_after` is over, and not after five seconds more for releases that nobody takes.
+        let took = clock.now().since(killed);
+        assert!(took < limit, "{took:?}");
         assert_eq!(waits.wait().unwrap().code(), Some(69));
     }
     assert!(!server.directory().join("ran").exists());

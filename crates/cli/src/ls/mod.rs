@@ -36,7 +36,7 @@ const COLUMNS: &[Column] = &[
     Column::left("HOST", 4),
     Column::right("PID", 5),
     Column::left("LABEL", 6),
-    Column::right("HELD", 0),
+    Column::right("HELD", 3),
     Column::right("LEFT", 3),
     Column::right("WAITERS", 0),
 ];

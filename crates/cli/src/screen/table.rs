@@ -125,14 +125,17 @@ impl Table {
         }
     }
 
-    /// Cuts the widest text column, sign by sign: as long as there is another, not what the row is about.
+    /// Cuts ids, and then the widest text column, sign by sign: as long as there is another, not what the row is about.
     fn narrow(&mut self, room: usize) {
         while self.total() > room {
             let widest = |least: &dyn Fn(usize) -> usize| {
                 let can = self.text().filter(|at| self.widths[*at].is_some_and(|width| width > least(*at)));
                 can.max_by_key(|at| self.widths[*at])
             };
-            let Some(at) = widest(&|at| self.kept(at)).or_else(|| widest(&|at| self.least(at))) else { return };
+            let is_id = |at: &usize| self.columns[*at].least == LEAST_ID && self.widths[*at] > Some(self.least(*at));
+            let id = self.text().find(is_id);
+            let text = || widest(&|at| self.kept(at)).or_else(|| widest(&|at| self.least(at)));
+            let Some(at) = id.or_else(text) else { return };
             self.widths[at] = self.widths[at].map(|width| width - 1);
         }
     }

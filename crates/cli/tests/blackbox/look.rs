@@ -178,6 +178,12 @@ fn a_listing_says_how_a_lock_is_held_where_that_is_not_the_usual_way() {
         assert!(row.starts_with("the-report-of-all-reports  ") && row.contains('~') == is_short, "{shown:?}");
         assert!(shown.out.lines().all(|line| line.trim_end().chars().count() <= usize::from(columns)), "{shown:?}");
     }
+    // Nor does a name of 37 letters hide how locks are held.
+    let _longer = stage.line("run the-report-of-all-reports-of-the-year").hold();
+    let shown = stage.line("ls").at_terminal(60, "").is(0);
+    for told in ["  KIND ", " shared ", " 2 of 5 ", " ticket ", "the-report-of-all-reports-of-the"] {
+        assert!(shown.out.contains(told), "{told}: {shown:?}");
+    }
 }
 
 pub(crate) fn name(stage: &Stage, _: &str) {
