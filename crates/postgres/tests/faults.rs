@@ -33,8 +33,8 @@ async fn cut_everywhere(sender: Sender, upto: usize, step: usize) -> [usize; 3] 
     let mut seen = [0; 3];
     for (number, bytes) in (1..upto).step_by(step).enumerate() {
         let name = format!("job {number}");
-        // So that there is a connection before the cable is bad.
-        apply(&far, "other", Op::Inspect).await.unwrap();
+        // So that there is a connection before the cable is bad. The one before may have been cut behind its last answer.
+        soon("a connection", async { while apply(&far, "other", Op::Inspect).await.is_err() {} }).await;
         let claim = claim(&client(number as u128 + 1), &direct);
         cable.end_after(sender, bytes, End::Cut);
         let told = soon("an answer", apply(&far, &name, Op::Acquire(claim.clone()))).await;
