@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_news_is_nothing() {
+    fn payload_that_is_no_news_is_ignored() {
         for payload in
             ["", ":", "::", "0:0:job", "0:zz:job", "0:ß1:job", "0:0301:", "0:09:job", "+1:+1:job", "0:0301ff:job"]
         {

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_says_why() {
+    fn mistaken_command_line_is_refused_with_the_reason() {
         for (line, told) in [
             ("dflock", "missing file descriptor"),
             ("dflock -c x /nowhere/x", "missing file descriptor"),

@@ -193,7 +193,7 @@ fn a_file_that_is_only_read_and_a_folder_can_be_locked() {
 }
 
 #[test]
-fn what_cannot_be_locked_is_65_and_told_from_busy() {
+fn descriptor_that_cannot_be_locked_is_code_65_and_not_busy() {
     let stage = Stage::new();
     for options in ["", "-n", "-u"] {
         script(&stage, &format!("\"$F\" {options} 9")).run().is(65).says("dflock: 9: Bad file descriptor");

@@ -133,7 +133,7 @@ fn long_options_may_be_cut_short() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_under_its_name() {
+fn errors_begin_with_dflock() {
     let stage = Stage::new();
     let usage = stage.dflock("--wat file true").run().is(64);
     assert!(usage.err.starts_with("dflock: unexpected argument '--wat'"), "{usage:?}");

@@ -43,7 +43,7 @@ pub(crate) fn conflict_exit_code(stage: &Stage, _: &str) {
 
 /// It takes nothing: whoever comes while it waits has the lock, and it goes on waiting.
 #[test]
-fn whoever_waits_for_a_free_lock_takes_none_and_stands_in_no_line() {
+fn wait_for_a_free_lock_takes_no_lock_and_no_place_in_the_queue() {
     Stage::each(|stage| {
         let one = stage.hold("");
         let waits = stage.line("wait --json job").start();

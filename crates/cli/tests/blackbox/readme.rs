@@ -100,7 +100,7 @@ fn the_lines_of_the_readme_do_what_it_says() {
 }
 
 #[test]
-fn what_the_readme_installs_is_what_there_is() {
+fn packages_named_in_the_readme_exist() {
     let manifest =
         |package: &str| fs::read_to_string(format!("{}/../{package}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
     assert!(manifest("cli").contains("name = \"bandog-cli\"") && manifest("bandog").contains("name = \"bandog\""));
