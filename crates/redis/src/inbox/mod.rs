@@ -19,9 +19,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::clock;
-use crate::resp::IMPATIENT;
 use crate::store::Server;
-use crate::topology::cut;
+use crate::topology::{ProbeGuard, cut};
 
 use listener::Listener;
 use subscriptions::Subscriptions;
@@ -77,9 +76,9 @@ impl Inboxes {
         self.ensure_listening(clock::now());
         let heard = self.subscriptions.lock().heard();
         let (connection, session) = heard.ok_or_else(|| self.unheard("no connection listens"))?;
-        let guard = ProbeGuard { inboxes: self, connection, since: clock::now() };
+        let guard = ProbeGuard::new(|| self.cut(connection));
         let answered = session.ping().await;
-        guard.settle();
+        guard.answered();
         match answered {
             // A refusal is an answer too.
             Ok(_) => Ok(Pulse { opened: self.subscriptions.lock().opened() }),
@@ -143,27 +142,6 @@ impl Inboxes {
     fn unheard(&self, why: &str) -> StoreError {
         let message = format!("news from {} cannot be heard: {why}", self.server.config);
         StoreError::not_executed(StoreErrorKind::Unavailable, message)
-    }
-}
-
-/// A probe under way. Dropped before it is answered, it cuts the connection.
-struct ProbeGuard<'a> {
-    inboxes: &'a Inboxes,
-    connection: u64,
-    since: Moment,
-}
-
-impl ProbeGuard<'_> {
-    fn settle(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for ProbeGuard<'_> {
-    fn drop(&mut self) {
-        if clock::now().since(self.since) > IMPATIENT {
-            self.inboxes.cut(self.connection);
-        }
     }
 }
 

@@ -14,12 +14,13 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::clock;
-use crate::resp::{Answers, Broken, Deadline, IMPATIENT, Packed, Pending, Step};
+use crate::resp::{Answers, Broken, Deadline, Packed, Pending, Step};
 use crate::store::Shared;
 use crate::value::Value;
 
 use super::checks::random;
 use super::classify::{cut, unreached};
+use super::probe_guard::ProbeGuard;
 use super::session::Session;
 
 /// A connection that another runtime drives is left after so long without an answer that is owed.
@@ -112,10 +113,14 @@ impl CallConnection {
     /// fail.
     pub(crate) async fn probe(self: &Arc<Self>) -> Result<Pulse, StoreError> {
         let open = self.open().await?;
-        let guard = ProbeGuard { open: &open, since: clock::now() };
+        let guard = ProbeGuard::new(|| {
+            self.leave(open.opening);
+            // It may never answer: what waits there would keep it open.
+            open.session.give_up();
+        });
         // A refusal is an answer too.
         let answered = open.session.ping().await;
-        guard.settle();
+        guard.answered();
         answered.map_err(|error| {
             self.leave(open.opening);
             cut(&self.shared.server.config, error)
@@ -334,28 +339,6 @@ impl Open {
 
 fn is_read_only(answer: &Value) -> bool {
     matches!(answer, Value::Error(text) if text.starts_with("READONLY"))
-}
-
-/// A probe under way. Dropped before it is answered, it leaves the connection.
-struct ProbeGuard<'a> {
-    open: &'a Open,
-    since: Moment,
-}
-
-impl ProbeGuard<'_> {
-    fn settle(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for ProbeGuard<'_> {
-    fn drop(&mut self) {
-        if clock::now().since(self.since) > IMPATIENT {
-            self.open.connection.leave(self.open.opening);
-            // It may never answer: what waits there would keep it open.
-            self.open.session.give_up();
-        }
-    }
 }
 
 /// An opening under way. Dropped with its runtime, it closes the connection and fails the calls that wait.
